@@ -37,7 +37,7 @@ const HOSTILE_COMMANDS: [(&str, usize); 12] = [
     ("fetch https://169.254.169.254/", 40),
     ("concatenate \"", 40),
 ];
-/// The same of a company. Calls without a command are ordinary ones.
+/// The same for the hostile company. Calls with an empty command are ordinary ones.
 const HOSTILE_COMPANY_COMMANDS: [(&str, usize); 4] =
     [("", 400), ("loop", 40), ("big 9000000", 10), ("many 100", 40)];
 const CALLS: usize = 20_000;

@@ -43,7 +43,7 @@ use crate::{
 
 /// Number of concurrent connections.
 const CONNECTIONS: usize = 32;
-/// Rounds of a comparison; each sends [`ASKED`] requests.
+/// Rounds of a comparison; each sends [`REQUESTS_PER_ROUND`] requests.
 const ROUNDS: usize = 25;
 const REQUESTS_PER_ROUND: u64 = 2_000;
 /// The code of every one-time password.

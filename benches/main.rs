@@ -1,6 +1,6 @@
 //! Benchmarks of the host and of the baselines it is compared with.
 //!
-//! `cargo bench -p tollhouse` runs all, `cargo bench -p tollhouse -- plugins` those with this word
+//! `cargo bench -p tollhouse` runs all, `cargo bench -p tollhouse -- plugins` those with `plugins`
 //! in their name, and `cargo bench -p tollhouse -- --test` runs each once. docs/PERFORMANCE.md
 //! explains the figures.
 

@@ -56,7 +56,7 @@ def pascal(name: str) -> str:
 
 
 def operations(document: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Method, path and operation of everything that requires an API key."""
+    """Returns method, path and operation of each operation that requires an API key."""
     return [
         (method.upper(), path, operation)
         for path, methods in document["paths"].items()
@@ -75,7 +75,7 @@ def query_schema(operation: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def name_inline_types(document: dict[str, Any]) -> None:
-    """Adds a schema for each query, each body that is not a reference, each event and any event."""
+    """Adds a schema for each query, each inline body and each event, and one for any event."""
     schemas = document["components"]["schemas"]
     for _, _, operation in operations(document):
         name = pascal(operation["operationId"])

@@ -89,7 +89,7 @@ enum Command {
     DirectDebit(OnHost<direct_debit::Action>),
     /// List refunds of card verification charges and retry failed ones
     CardRefund(OnHost<card_refund::Action>),
-    /// Show and close days of provider accounts, compared with the provider's lists
+    /// Compare records with the transactions that providers list, day by day, and close days
     Reconcile(reconcile::Reconcile),
     /// Show and correct wallets
     Wallet(OnHost<wallet::Action>),
@@ -99,7 +99,7 @@ enum Command {
     Event(OnHost<event::Action>),
     /// List e-mails and text messages
     Message(OnHost<message::Action>),
-    /// List jobs that fail each time, and retry them
+    /// List failing jobs and retry them
     Job(OnHost<job::Action>),
     /// List, disable and enable identity types
     Identity(identity::Identity),

@@ -21,7 +21,7 @@ pub(crate) struct Checkout {
     /// `None`: a mandate is authorized, and nothing is paid.
     pub amount: Option<(u64, String)>,
     pub reference: String,
-    /// False once it is paid or authorized.
+    /// False once no further attempt is possible.
     pub open: bool,
     /// Number and outcome of each test card, the success card first.
     pub cards: Vec<(&'static str, &'static str)>,
@@ -43,7 +43,7 @@ pub(crate) enum CompletionError {
     CardNotAccepted,
 }
 
-/// Returns why a prompt, which takes no card, cannot be completed.
+/// Rejects a prompt that is closed, or a card, which prompts do not accept.
 pub(crate) fn check_prompt(is_open: bool, card: Option<&str>) -> Result<(), CompletionError> {
     match card {
         _ if !is_open => Err(CompletionError::AlreadyPaid),
@@ -52,7 +52,7 @@ pub(crate) fn check_prompt(is_open: bool, card: Option<&str>) -> Result<(), Comp
     }
 }
 
-/// Returns a card number without the blanks between its groups.
+/// Returns a card number without the spaces between its groups.
 pub(crate) fn normalize_card_number(number: &str) -> String {
     number.chars().filter(|c| !c.is_whitespace()).collect()
 }

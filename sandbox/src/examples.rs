@@ -13,7 +13,7 @@ use crate::{
     setup::{Caller, text},
 };
 
-/// Days that the clock starts in the past.
+/// Number of days before the present at which the clock starts.
 pub const DAYS: i64 = 21;
 const DAY_SECONDS: i64 = 24 * 3600;
 
@@ -35,7 +35,7 @@ const BORROWERS: usize = 5;
 const AMOUNTS: [f64; 5] = [2_500.50, 4_999.0, 12_000.0, 800.0, 35_000.0];
 const PROVIDERS: [&str; 4] = ["provider_a", "provider_a", "provider_b", "provider_c"];
 
-/// What is created, and how time passes.
+/// Creates the example data and advances the clock.
 pub struct Examples<'s> {
     pub company: Caller,
     pub company_id: &'s str,
@@ -144,8 +144,8 @@ impl Examples<'_> {
         self.company.json(Method::POST, "/otp/send", &code).await.map(drop)
     }
 
-    /// Creates what support is asked about: a customer who was charged twice, a refund, a disputed
-    /// payment, a payment whose webhook was lost, and a text message that the gateway refused.
+    /// Creates cases for support: a customer who was charged twice, a refund, a disputed payment, a
+    /// payment whose webhook was lost, and a text message that the gateway refused.
     async fn support_cases(&self) -> Result<(), Failure> {
         for reference in ["charged-twice-1", "charged-twice-2"] {
             let payment = self.initialize(reference, 3, 12_000.0, PROVIDERS[0]).await?;

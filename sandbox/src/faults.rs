@@ -100,10 +100,10 @@ pub struct Fault {
     pub kind: FaultKind,
     #[serde(default = "once")]
     pub times: u32,
-    /// In real time, not the simulated clock's.
+    /// In real time, not by the simulated clock.
     #[serde(default)]
     pub delay_ms: u64,
-    /// Of the kind `decline` of a charge.
+    /// Only for charges, and the kinds `decline` and `partial`.
     #[serde(default)]
     pub reason: DeclineReason,
 }
@@ -125,7 +125,7 @@ impl Fault {
         Fault { reason, ..Fault::new("charge", FaultKind::Decline) }
     }
 
-    /// The bank's words, if it declines.
+    /// Returns the bank's words, if this fault makes it decline.
     pub(crate) fn decline_words(&self) -> Option<&'static str> {
         let declines = matches!(self.kind, FaultKind::Decline | FaultKind::Partial);
         declines.then(|| self.reason.words())
@@ -169,8 +169,8 @@ impl FaultKind {
         matches!(self, FaultKind::Duplicate | FaultKind::Hold | FaultKind::Reorder)
     }
 
-    /// Decided by the bank or the recipient, not by the connection: the handler itself queries
-    /// these.
+    /// Returns whether the bank or the recipient decides this, not the connection. Handlers take
+    /// these faults themselves.
     pub(crate) fn is_outcome(self) -> bool {
         matches!(
             self,

@@ -1,7 +1,7 @@
 //! Flutterwave's API (v3) under `/flutterwave/v3`, its webhooks and its hosted page.
 //!
 //! Accounts are isolated from each other, identified by their secret key and created on first use.
-//! Amounts are in the major unit on the wire and in minor units inside.
+//! Amounts are in the major unit on the wire and in minor units internally.
 
 mod accounts;
 mod cards;

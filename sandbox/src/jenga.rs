@@ -7,8 +7,8 @@
 //! Callbacks are unsigned, and each is sent once.
 //!
 //! A push is answered on the page `/checkout/{ref}`, by `POST /checkout/{ref}/complete`, or by
-//! [`Jenga::answer`]. Without an answer it is cancelled after two minutes. These payers answer by
-//! themselves after 3 seconds:
+//! [`Jenga::answer`]. Without an answer it is cancelled after two minutes. These payers answer
+//! automatically after 3 seconds:
 //!
 //! | Number | Answer | Code of the callback |
 //! |---|---|---|

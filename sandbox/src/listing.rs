@@ -123,7 +123,7 @@ pub(crate) trait ListingAccount: MerchantAccount {
     fn change_listed_refund(&mut self, id: &str, change: ListingChange) -> bool;
     /// Returns whether a payment has this reference, also if only the lists have it.
     fn has_payment(&self, reference: &str) -> bool;
-    /// Returns the number of [`Env::next_id`] of the newest payment.
+    /// Returns the number, from [`Env::next_id`], of the newest payment.
     fn newest_payment(&self) -> Option<u64>;
     /// Adds a payment to the lists and returns its id.
     fn add_listed_payment(&mut self, env: &Env, line: &ListedLine) -> String;

@@ -86,7 +86,7 @@ impl Mailbox {
     }
 }
 
-/// Normalizes an address to lower case, and a phone number to digits, because `+` becomes a blank
+/// Normalizes an address to lower case, and a phone number to digits, because `+` becomes a space
 /// in a query string.
 fn plain_address(to: &str) -> String {
     let to = to.trim().to_lowercase();

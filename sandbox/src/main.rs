@@ -53,7 +53,7 @@ struct Options {
     /// Start without the three weeks of example data
     #[arg(long)]
     no_examples: bool,
-    /// Create the example data also in a PostgreSQL database, which must be new
+    /// Also create the example data in a PostgreSQL database, which must be new
     #[arg(long, requires = "postgres", conflicts_with = "no_examples")]
     examples: bool,
     /// Start only the simulators, on --port, for a host that runs separately on this machine
@@ -216,7 +216,7 @@ fn configure(
     Ok(flags.config)
 }
 
-/// Removes the SQLite database, because the simulators also start without state.
+/// Removes the SQLite database, because the simulators also start without state. Returns its URL.
 fn fresh_sqlite(dir: &Path) -> Result<String, Failure> {
     for name in ["tollhouse.db", "tollhouse.db-wal", "tollhouse.db-shm"] {
         remove(&dir.join(name))?;

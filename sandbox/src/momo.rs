@@ -7,7 +7,7 @@
 //!
 //! A request is answered on the page `/checkout/{X-Reference-Id}`, by `POST
 //! /checkout/{X-Reference-Id}/complete`, or by [`Momo::answer`]. Without an answer it fails after
-//! five minutes with the reason `EXPIRED`. These payers answer by themselves after 3 seconds; the
+//! five minutes with the reason `EXPIRED`. These payers answer automatically after 3 seconds; the
 //! first three are test numbers of MTN's sandbox:
 //!
 //! | Number | Status | Reason |

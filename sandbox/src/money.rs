@@ -1,5 +1,5 @@
-//! Amounts in the major unit, as most providers write them. Inside they are whole minor units, and
-//! never pass through floating point.
+//! Amounts in the major unit, as most providers write them. Internally they are whole minor units,
+//! and never pass through floating point.
 
 use serde_json::{Number, Value};
 

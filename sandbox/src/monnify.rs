@@ -2,7 +2,7 @@
 //!
 //! Accounts are isolated from each other, identified by their API key and created on first use. The
 //! secret key and contract code first used with an account are fixed from then on. Amounts are in
-//! the major unit on the wire and in minor units inside.
+//! the major unit on the wire and in minor units internally.
 
 mod accounts;
 mod banks;

@@ -8,7 +8,7 @@
 //!
 //! A prompt is answered on the page `/phone/{number}`, by `POST /phone/{number}/answer`, by
 //! `POST /checkout/{CheckoutRequestID}/complete`, or by [`Mpesa::answer`]. Without an answer it
-//! fails after 60 seconds with the result 1037. These payers answer by themselves after 3 seconds:
+//! fails after 60 seconds with the result 1037. These payers answer automatically after 3 seconds:
 //!
 //! | Number | Answer | Result |
 //! |---|---|---|

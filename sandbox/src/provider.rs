@@ -38,7 +38,7 @@ pub(crate) trait MerchantAccount: Sized + Send + 'static {
     fn timers(&mut self) -> &mut TimerQueue<Self::TimerEvent>;
     fn handle_timer(&mut self, env: &Env, due: Self::TimerEvent);
 
-    /// Returns open checkouts with numbers of [`Env::next_id`], which order them by age.
+    /// Returns open checkouts with numbers from [`Env::next_id`], which order them by age.
     fn open_checkouts(&self, env: &Env) -> Vec<(u64, Checkout)>;
     fn checkout(&self, env: &Env, id: &str) -> Option<Checkout>;
     /// Applies the customer's choice on the page. `None`: the checkout is not one of this account.
@@ -104,7 +104,7 @@ impl<M: MerchantAccount> Provider<M> {
         locked(&self.accounts).values().find_map(|account| look(account, &self.env))
     }
 
-    /// Returns records of all accounts, sorted by their numbers of [`Env::next_id`].
+    /// Returns records of all accounts, sorted by their numbers from [`Env::next_id`].
     pub(crate) fn list<R>(
         &self,
         records: impl Fn(&M) -> Vec<R>,
@@ -135,7 +135,7 @@ impl<M: MerchantAccount> Provider<M> {
         self.requests.list()
     }
 
-    /// An API that records its requests; `base` is its path here.
+    /// Returns the API with a log of its requests; `base` is its path in the sandbox.
     pub(crate) fn with_request_log<S: Clone + Send + Sync + 'static>(
         &self,
         base: &'static str,

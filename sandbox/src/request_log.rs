@@ -35,8 +35,8 @@ impl RequestLog {
     }
 }
 
-/// Middleware that records an API's requests; `base` is its path here, instead of the provider's
-/// own base URL.
+/// Middleware that records an API's requests; `base` is its path in the sandbox, in place of the
+/// provider's own base URL.
 pub(crate) async fn record_request(
     State((requests, base)): State<(RequestLog, &'static str)>,
     request: Request,

@@ -19,7 +19,7 @@ use tollhouse_platform::clock::Timestamp;
 
 use crate::{env::Env, listing::ListingAccount, provider::Provider, server::error_response};
 
-/// A payment, a refund or a dispute, with a number of [`Env::next_id`].
+/// A payment, a refund or a dispute, with a number from [`Env::next_id`].
 #[derive(Clone, Debug)]
 pub(crate) struct Movement {
     pub id: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Movement {
     pub fees: u64,
 }
 
-/// The movements of an account's balance, also those that earlier settlements have.
+/// The movements of an account's balance, including those in earlier settlements.
 #[derive(Default)]
 pub(crate) struct Movements {
     /// The listed payments that were successful.

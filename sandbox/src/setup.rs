@@ -37,7 +37,7 @@ pub struct SandboxInfo {
     console: String,
 }
 
-/// Everything but the role `administrator`, which would replace the operator token.
+/// Roles for all areas. `administrator` is absent: it would disable the operator token.
 const ROLES: [&str; 5] = ["support-act", "finance-act", "platform", "company-admin", "security"];
 
 /// The e-mail address of the company's owner, whose invitation to the portal is in the mailbox.
@@ -320,7 +320,7 @@ impl SandboxInfo {
             ),
             hint("Send a one-time password by e-mail and SMS", send),
             hint(&format!("Read it, with this command or on {sandbox}/"), read),
-            hint("Verify it: replace CODE", verify),
+            hint("Verify it (replace CODE)", verify),
         ];
         if is_built_in("mpesa") {
             hints.push(hint(
@@ -347,7 +347,7 @@ impl SandboxInfo {
             viewer("Internal API documentation for operators", &self.internal),
             Link { what: "Console: set a password for ada".to_owned(), url: self.console.clone() },
             Link {
-                what: format!("Portal: the mailbox has the invitation of {OWNER}"),
+                what: format!("Portal: the invitation for {OWNER} is in the mailbox"),
                 url: format!("{}/portal", self.api),
             },
         ]
@@ -365,7 +365,7 @@ Tollhouse is running.
   API          {api}   (documentation: /docs)
   internal API {internal}   (documentation: /docs)
   console      {console}
-  portal       {api}/portal   (invitation of {OWNER}: in the mailbox)
+  portal       {api}/portal   (the invitation for {OWNER} is in the mailbox)
   simulators   {sandbox}/   (open checkouts, received events, mailbox)
   SMTP         {smtp}   (delivers to the mailbox)
   company      {company}

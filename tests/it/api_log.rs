@@ -16,10 +16,10 @@ use crate::{
 };
 
 const DAY: i64 = 86_400;
-/// A part of personal data, in any place of a request.
+/// Stands for personal data in any part of a request.
 const MARK: &str = "ada.marked@example.com";
 const DROPPED: &str = "tollhouse_api_log_dropped_total";
-/// The requests of one company that are buffered at most.
+/// Maximum number of buffered requests of one company.
 const SHARE: usize = 1_024;
 
 async fn flush(app: &TestApp) -> usize {
@@ -58,7 +58,7 @@ async fn stored(app: &TestApp) -> String {
     rows.expect("the table").iter().map(|row| format!("{row:?}\n")).collect()
 }
 
-/// Sends a request without a body whose parameters, query and headers have the mark.
+/// Sends a request with the mark in its idempotency key, as in `path` and `body`.
 async fn send_marked(app: &TestApp, method: &str, path: &str, body: Option<&Value>) {
     let method: Method = method.to_uppercase().parse().expect("a method");
     let request = app.client.request(method, format!("{}{path}", app.api));

@@ -439,7 +439,7 @@ const WITHOUT_JOB: &str = "SELECT c.owner_kind, c.id FROM charges c
             SELECT 1 FROM jobs j WHERE j.company_id = c.company_id AND j.kind = 'charge.request' AND j.subject = c.lane)
             AND NOT EXISTS (
             SELECT 1 FROM charges h WHERE h.company_id = c.company_id AND h.lane = c.lane AND h.holds_lane AND h.id <> c.id)";
-/// Balances of money that settled nothing and that are not the sum of what charges say of them.
+/// Balances that differ from the sum of the charges, exceptions, disputes or refunds behind them.
 const UNEXPLAINED_BALANCES: &str = "SELECT b.company_id, b.account FROM ledger_account_balances b
     WHERE b.account IN ('suspense', 'verification') AND b.amount_minor <> (
         SELECT CAST(COALESCE(SUM(c.credited_minor), 0) AS BIGINT) FROM charges c

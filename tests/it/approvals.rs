@@ -17,7 +17,8 @@ use crate::{
 fn waiting(response: &Reply) -> String {
     let (status, message) = response.failure();
     let (text, id) = message.rsplit_once(' ').expect("an id");
-    let expected = "a second operator must approve this action, then repeat the request: approval";
+    let expected =
+        "a second operator must approve this action before you repeat the request: approval";
     assert_eq!((status, text), (409, expected));
     id.to_owned()
 }

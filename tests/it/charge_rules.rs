@@ -216,7 +216,7 @@ pub fn requests(app: &TestApp, method: &str, path: &str) -> usize {
     requests.filter(|(by, at)| by == method && at.starts_with(path)).count()
 }
 
-/// Waits until the provider has received the request with the only fault.
+/// Waits until a request has taken the only scripted fault.
 async fn until_taken(app: &TestApp) {
     while !app.simulators.faults().list().is_empty() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;

@@ -80,8 +80,8 @@ both! {
             (json!({ "instruments": ["cash"] }), "the instruments field must be any of default_card, other_cards, mandates"),
             (json!({ "instruments": [] }), "the instruments field is required"),
             (json!({ "days": [] }), "the days field must be a list of 1 to 100 whole numbers from 0 to 90"),
-            (json!({ "days": [3, 1] }), "the days field must be in ascending order, each once"),
-            (json!({ "days": [1, 1] }), "the days field must be in ascending order, each once"),
+            (json!({ "days": [3, 1] }), "the days field must be in ascending order without duplicates"),
+            (json!({ "days": [1, 1] }), "the days field must be in ascending order without duplicates"),
             (json!({ "days": [91] }), "the days field must be a list of 1 to 100 whole numbers from 0 to 90"),
             (json!({ "hours": { "from": 20, "to": 8 } }), "the hours.to field must be later than from"),
             (json!({ "hours": { "from": 24, "to": 24 } }), "the hours.from field must be a whole number from 0 to 23"),
@@ -147,7 +147,7 @@ both! {
         assert_eq!(summarize(&made), [("direct_debit", 0, "first", "pending")]);
         let reference = format!("rec-{}", made[0]["recollection"].as_str().expect("an id"));
         assert!(app.simulators.paystack().resolve(&reference, Outcome::Failed));
-        // The provider says no, and a day of the policy is left.
+        // The debit has failed, and one day of the policy is left.
         app.advance(3 * DAY).await;
         let made = attempts(app, "loan-1").await;
         assert_eq!(summarize(&made), [("direct_debit", 0, "first", "failed"), ("direct_debit", 7, "retry", "success")]);
@@ -303,7 +303,7 @@ both! {
             let body = json!({ "policy": merged(policy_body(), change), "days": 30 });
             app.operator(Method::POST, &path, body).await.data().clone()
         };
-        // The same policy does the same.
+        // A simulation of the same policy has the actual results.
         let made = json!({ "collected": 1, "attempts": 3, "recovered": 50, "fees": 20 });
         let same = simulate(json!({ "instruments": ["default_card"], "days": [0, 1], "max_attempts": 2 })).await;
         let of_naira = &same["results"][0];

@@ -367,7 +367,7 @@ both! {
         let there = at(&other, &["restore", copy]).await;
         assert!(there.failure().0 == 1 && there.err.contains("exists"), "{}", there.err);
         assert_eq!(at(&other, &["restore", copy, "--replace"]).await.success_output(), restored);
-        assert_eq!(at(&other, &["migrate"]).await.success_output(), "no migrations were missing\n");
+        assert_eq!(at(&other, &["migrate"]).await.success_output(), "no migrations to apply\n");
         assert_eq!(at("sqlite:///no/such/folder/x.db", &["migrate"]).await.failure().0, 3);
     }
 

@@ -197,8 +197,8 @@ both! {
         let shown = browser.get(&path).await;
         assert!(!shown.html.contains("ada: payment"), "without audit.read: {}", shown.html);
         shown.shows(&[
-            "refunded", "Payment created", "Webhook of the provider: charge.success", "Charge succeeded", "Ledger: payment.success", "Refund requested",
-            "Event payment.success", "Event payment.refunded", "Delivery of the event: delivered", "/redeliver\"",
+            "refunded", "Payment created", "Provider webhook: charge.success", "Charge succeeded", "Ledger: payment.success", "Refund requested",
+            "Event payment.success", "Event payment.refunded", "Event delivery: delivered", "/redeliver\"",
         ]);
         let permissions = json!({ "permissions": ["companies.read", "payments.read", "audit.read"] });
         app.operator(Method::PUT, "/roles/auditor", permissions).await.data();

@@ -83,7 +83,7 @@ async fn timeline(app: &TestApp, payment_id: &Value, kind: &str) -> Vec<Value> {
     of_kind.map(|entry| entry["action"].clone()).collect()
 }
 
-/// What the payment of [`disputed`] brought, and the fees of Paystack in minor units.
+/// The net amount of the payment of [`disputed`], and Paystack's fees in minor units.
 const NET: f64 = 2_362.99;
 const FEES: i64 = 13_751;
 
@@ -371,7 +371,7 @@ both! {
         browser.get("/console/disputes?state=open").await.shows(&["order-1", &page]);
         browser.get(&format!("/console/companies/{}/disputes", app.company.id)).await.shows(&["order-1"]);
         let shown = browser.get(&page).await;
-        shown.shows(&["Contest the dispute", "Accept the dispute", "Answer until"]);
+        shown.shows(&["Contest the dispute", "Accept the dispute", "Answer by"]);
         let token = shown.form_token();
         let fields = contest();
         let mut form = vec![("form_token", &*token)];

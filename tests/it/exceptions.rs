@@ -134,7 +134,7 @@ both! {
         resolve(app, &exception, "credit").await.data();
         assert_eq!((sum(app, "suspense").await, sum(app, "wallet").await), (0, 2 * credited));
         assert_eq!(exceptions(app, "?state=open").await.len(), 0);
-        // What the provider takes back is debited from where it is.
+        // A refund at the provider is debited from the account that was credited.
         refund_at_paystack(app, json!({ "transaction": exception["service_ref"] })).await;
         app.advance(DAY).await;
         assert_eq!((sum(app, "wallet").await, app.fetch("order-1").await["status"].clone()), (credited, json!("success")));
@@ -145,7 +145,7 @@ both! {
         let suspense = sum(app, "suspense").await;
         assert!(suspense > 0 && suspense < 240_000, "{suspense}");
         assert_eq!((sum(app, "wallet").await, app.fetch("order-1").await["status"].clone()), (0, json!("pending")));
-        // Each later check finds the same: one exception, one booking.
+        // Each later check finds the same: one exception, one ledger transaction.
         app.advance(3_600).await;
         assert_eq!((exceptions(app, "").await.len(), sum(app, "suspense").await), (1, suspense));
         resolve(app, &exception, "refund").await.data();

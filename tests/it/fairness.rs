@@ -307,7 +307,7 @@ both! {
         timeout(MINUTE, delivered).await.expect("deliveries to endpoints that respond");
         let attempts: usize = hanging.iter().map(Endpoint::count).sum();
         let failed = usize::try_from(failed_attempts(app).await).unwrap();
-        // In progress is at most what one company gets of the slow lane, and what is moving there.
+        // In progress: at most the company's half of the slow lane (128) and the quick lane (32).
         assert!((4..=failed + 160).contains(&attempts), "{attempts} attempts, {failed} failed");
 
         work.abort();

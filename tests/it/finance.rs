@@ -171,7 +171,7 @@ both! {
         assert_eq!(fields(&overview["queues"], ["name", "number", "oldest"]), idle);
         app.post("/payment/initialize", app.order("order-1")).await.data();
         let browser = Browser::signed_in(app, "ada", "finance-read").await;
-        browser.get("/console/today").await.shows(&["Collections of today", "100.00", "Queues", "deliveries"]);
+        browser.get("/console/today").await.shows(&["Today's collections", "100.00", "Queues", "deliveries"]);
         app.advance(86_400).await;
         assert_eq!(get(app, "/overview").await["collections"], json!([]));
     }
@@ -180,10 +180,10 @@ both! {
         create_payments(app).await;
         let browser = Browser::signed_in(app, "ada", "finance-read").await;
         let today = browser.get("/console/today").await;
-        today.shows(&["5\u{202F}001.00", "provider_a", "<svg", "2 succeeded, 1 pending, 1 failed", "0 to 1 h", "Low wallets", "66 %", "unknown"]);
+        today.shows(&["5\u{202F}001.00", "provider_a", "<svg", "2 succeeded, 1 pending, 1 failed", "0 to 1 h", "Low wallet balances", "66 %", "unknown"]);
         browser.get("/console/totals?by=company").await.shows(&[&app.company.id, "5\u{202F}001.00"]);
         let file = browser.get("/console/totals?format=csv").await;
-        assert!(file.html.starts_with("Day,Provider,Company,Of,Number,Taken,Taken currency,"), "{}", file.html);
+        assert!(file.html.starts_with("Day,Provider,Company,Kind,Count,Taken,Taken currency,"), "{}", file.html);
         let company = format!("/console{}", own(app, ""));
         browser.get(&format!("{company}/totals")).await.shows(&["5\u{202F}001.00"]);
         let statement = browser.get(&format!("{company}/statement")).await;

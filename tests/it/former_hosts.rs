@@ -109,7 +109,8 @@ both! {
         charge_instrument(app, by_card("r-1", json!({ "amount": 10 }))).await;
         create_recollection(app, by_card("r-2", json!({ "amount": 10 }))).await.data();
         app.run_until_idle().await;
-        // It opens the credentials of this account before it writes or requests anything.
+        // The previous version opens the credentials of the account before it writes or requests
+        // anything: without an account, it fails.
         let accounts: Vec<(String,)> = select(app, "SELECT account_id FROM recollections").await;
         assert_eq!(accounts, [(String::new(),), (String::new(),)]);
     }

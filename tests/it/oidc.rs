@@ -133,7 +133,8 @@ both! {
         let detail = json!({ "operator": id, "issuer": host.provider.issuer, "subject": "sub-1" });
         assert_eq!((stored.len(), &stored[0]["actor"], &stored[0]["detail"]), (1, &json!("ada"), &detail));
 
-        // The account counts from now on, not its address, and no other account with the address.
+        // From now on the account identifies the operator, whatever its address. Another account is
+        // refused, even with the address.
         let renamed = json!({ "sub": "sub-1", "email": "lovelace@lender.example", "email_verified": false });
         host.sign_in(renamed).await.data();
         host.sign_in(json!({ "sub": "sub-1" })).await.data();
@@ -141,7 +142,7 @@ both! {
         assert_eq!(reasons(app).await, ["the operator has another account"]);
         assert_eq!(entries(app, "/audit", "session.create").await.len(), 3);
 
-        // A new address of the operator gives it up.
+        // Changing the operator's address unlinks the account.
         let path = format!("/operators/{id}");
         app.operator(Method::PATCH, &path, json!({ "email": "obi@lender.example" })).await.data();
         assert_eq!(host.sign_in(ada("sub-1")).await.failure(), REFUSED);

@@ -243,7 +243,7 @@ fn actions(app: &TestApp) -> Vec<Action> {
     ]
 }
 
-/// The same for members.
+/// Like [`actions`], for members.
 fn member_actions() -> Vec<Action> {
     let log = Log::Company;
     let (all, one) = ("/companies/{company}/members", "/companies/{company}/members/{member}");
@@ -256,7 +256,7 @@ fn member_actions() -> Vec<Action> {
     ]
 }
 
-/// The same for events and their endpoints.
+/// Like [`actions`], for events and their endpoints.
 fn event_endpoint_actions() -> Vec<Action> {
     let (log, new) = (Log::Company, json!({ "url": "https://b.example/", "active": false }));
     let trigger = "/companies/{company}/events/trigger";
@@ -273,7 +273,7 @@ fn event_endpoint_actions() -> Vec<Action> {
     ]
 }
 
-/// The same for the service, and for settings of both the service and a company.
+/// Like [`actions`], for the service, and for settings of both the service and a company.
 fn service_actions(app: &TestApp) -> Vec<Action> {
     let account = json!({ "credentials": credentials(app, PAYSTACK_KEY) });
     let (price, switch) =
@@ -310,7 +310,7 @@ fn service_actions(app: &TestApp) -> Vec<Action> {
     ]
 }
 
-/// The same for operators and roles.
+/// Like [`actions`], for operators and roles.
 fn operator_actions() -> Vec<Action> {
     let log = Log::Service;
     let (role, none) = (json!({ "permissions": ["wallet.read"] }), Value::Null);
@@ -330,7 +330,7 @@ fn operator_actions() -> Vec<Action> {
     ]
 }
 
-/// The same for a plugin. `digest` is another version of it, which receives no calls.
+/// Like [`actions`], for a plugin. `digest` is another version of it, which receives no calls.
 fn plugin_actions(digest: &str) -> Vec<Action> {
     let log = Log::Service;
     let canary = json!({ "digest": digest, "percent": 1 });

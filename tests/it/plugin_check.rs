@@ -69,7 +69,7 @@ async fn a_case_fails_if_its_result_is_another_one() {
 
 // ---- passing plugins ----------------------------------------------------------------------------
 
-/// Checks that a component check_passes, and that each of these functions was called.
+/// Checks that a component passes, and that each of these functions was called.
 async fn check_passes(wasm: &[u8], functions: &[&str]) {
     let (report, text) = report(wasm).await;
     assert_eq!(report["passed"], true, "{text}");

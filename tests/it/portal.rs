@@ -149,7 +149,7 @@ both! {
                 assert_eq!(Browser::in_portal(app).get(&page).await.status, 303, "{page}");
             }
         }
-        // No role has what concerns the service, or moves the company's money.
+        // No role has a permission that concerns the service, or that moves the company's money.
         for permission in ["wallet.write", "refunds.write", "companies.write", "audit.read", "plugins.read"] {
             assert!(PERMISSIONS.iter().any(|known| known.name == permission));
             assert!(MEMBER_ROLES.iter().all(|role| !of_built_in(role).expect("a role").contains(&permission)));
@@ -182,12 +182,12 @@ both! {
         assert_eq!(act(&mut owner, "invite", "").await.status, 303);
         accept(app, &link(app, "ben@acme.example").await).await;
 
-        // The last owner stays one, and others cannot manage the team.
+        // The last owner stays an active owner, and other roles cannot manage the team.
         let me = call(app, token(&owner), Method::GET, "/me", Value::Null).await.data().clone();
         let own = format!("{}/{}", members(&app.company), me["id"].as_str().expect("an id"));
         for change in [json!({ "role": "company-support" }), json!({ "active": false })] {
             let refused = call(app, token(&owner), Method::PATCH, &own, change).await;
-            assert_eq!(refused.failure(), (409, "the company needs another active owner, who has set a password"));
+            assert_eq!(refused.failure(), (409, "the company needs another active owner who has set a password"));
         }
         // An owner who has not accepted the invitation does not count.
         let second = json!({ "email": "second@acme.example", "role": "company-owner" });

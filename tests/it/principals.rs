@@ -93,7 +93,7 @@ fn company_log(app: &TestApp) -> String {
 
 both! {
     async fn each_role_may_call_only_the_routes_of_its_permissions(app: TestApp) {
-        // The token of the configuration stays valid: the administrator's is used last.
+        // The administrator's token is revoked after use, because it disables the configured token.
         for role in ROLES.iter().filter(|role| !MEMBER_ROLES.contains(&role.name)) {
             let operator = create(app, role.name, &[role.name]).await;
             for (route, permission) in operator_routes() {
@@ -135,13 +135,13 @@ both! {
                 assert_eq!(refused.failure(), (403, message), "{what}");
             }
         }
-        // A limited administrator does not replace the token of the configuration.
+        // An administrator limited to companies does not disable the configured token.
         assert_eq!(get(app, OPERATOR_TOKEN, "/companies").await.data()["total"], 2);
     }
 
     async fn the_configured_token_is_rejected_while_an_administrator_has_a_token(app: TestApp) {
         const REJECTED: (u16, &str) = (
-            401, "the configured operator token is disabled: an administrator can authenticate",
+            401, "the configured operator token is disabled because an administrator can authenticate",
         );
         create(app, "clerk", &["support-read"]).await;
         assert_eq!(get(app, OPERATOR_TOKEN, "/operators").await.status, 200);

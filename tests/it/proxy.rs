@@ -60,7 +60,7 @@ impl State {
         self.round_trips.fetch_add(syncs, Ordering::SeqCst);
     }
 
-    /// Returns what is lost if these bytes match the cue, which applies once.
+    /// Returns what is lost if these bytes match the trigger, which applies once.
     fn loses(&self, bytes: &[u8]) -> Option<Lost> {
         let mut waiting = self.trigger.lock().expect("no panic");
         let cue = waiting.as_mut()?;

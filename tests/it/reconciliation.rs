@@ -16,7 +16,7 @@ use crate::{
 };
 
 const DAY: i64 = 86_400;
-/// What a payment of 2,500.50 brings, and the fees of Paystack.
+/// The net amount of a payment of 2,500.50, and Paystack's fees, in minor units.
 const NET: i64 = 236_299;
 const FEES: i64 = 13_751;
 
@@ -27,8 +27,8 @@ pub async fn account(app: &TestApp, provider: &str) -> String {
     found.expect("an account")["account"].as_str().expect("an id").to_owned()
 }
 
-/// Inserts a difference of no company, and the end of a list. Returns the ids of the difference and
-/// of the account.
+/// Inserts a difference that concerns no company, and the end of a list. Returns the ids of the
+/// difference and of the account.
 pub async fn insert_difference(app: &TestApp) -> [String; 2] {
     let (account, now) = (account(app, "provider_a").await, app.app.clock.now());
     let id = account.clone();

@@ -264,7 +264,7 @@ both! {
         app.run_until_idle().await;
         assert_eq!(refund(app, &payment, json!({})).await.data()["status"], "refunded");
         app.advance(3600).await;
-        let message = "the refund of the whole rest failed: repeat it without an amount";
+        let message = "the refund of the remaining amount failed: repeat it without an amount";
         assert_eq!(refund(app, &payment, json!({ "amount": 1000 })).await.failure(), (400, message));
         // Leaves too little, until it fails too.
         refund_at_paystack(app, json!({ "transaction": "order-1", "amount": 1_000 })).await;

@@ -24,7 +24,8 @@ async fn count<T>(app: &TestApp, work: impl Future<Output = T>) -> u64 {
     sent() - before
 }
 
-/// Each operation with its round trips, of which the first authenticates the API key. A fetch does so with its only one.
+/// Each operation with its round trips. The first one authenticates the API key; a fetch has only
+/// that one.
 const EXPECTED: [(&str, u64); 8] = [
     ("payment initialized", 4),
     ("payment initialized again", 4),
@@ -95,7 +96,7 @@ async fn a_collected_installment_makes_few_round_trips() {
     for (id, days) in [("loan-1", 1), ("loan-2", 2)] {
         lending::create_loan(&app, id, "ada", &[(days, 100.0)]).await;
     }
-    // The first one prepares what later ones find.
+    // The first collection prepares what later ones find.
     app.advance(86_400).await;
     app.run_until_idle().await;
     let collect = async {

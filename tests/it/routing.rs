@@ -73,7 +73,7 @@ fn checkout(loan: &str) -> Value {
     })
 }
 
-/// Against all rules, a request arrived at Paystack, and its page is paid.
+/// Pays a page at Paystack, as if a request had arrived that the host considers not sent.
 async fn pay_at_paystack(app: &TestApp, reference: &str, owner: &Value, minor: i64) {
     app.use_paystack("/providers/provider_a", PAYSTACK_KEY).await;
     let url = format!("{}/paystack/transaction/initialize", app.simulators.url());
@@ -205,10 +205,10 @@ both! {
         faults.push(Fault::new("verify", FaultKind::Cut).times(1));
         assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
         assert_eq!(app.fetch("order-1").await["payment_service"], "provider_a");
-        // The provider cannot be asked.
+        // The verification at the provider fails.
         assert_eq!(app.post("/payment/initialize", app.order("order-1")).await.failure().0, 502);
         assert_eq!(app.fetch("order-1").await["payment_service"], "provider_a");
-        // Now it says no, and it has failed too often to be tried again.
+        // Now it reports that nothing was created, and it has failed too often to be tried again.
         for n in 2..4 {
             faults.push(Fault::new("initialize", FaultKind::Cut).times(1));
             let order = app.order(&format!("order-{n}"));

@@ -221,7 +221,7 @@ both! {
             .expect("rows");
         assert!(rows[0].0.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{rows:?}");
         assert!(rows[0].1.starts_with("v1.") && !rows[0].1.contains(&ada.secret), "{rows:?}");
-        // Who can sign in as administrator replaces the token of the configuration.
+        // An administrator who can sign in disables the configured token.
         assert_eq!(status(app, OPERATOR_TOKEN).await, 401);
         let log = call(app, &session, Method::GET, "/audit", Value::Null).await.body.to_string();
         for secret in [&*session, &*ada.secret, PASSWORD] {

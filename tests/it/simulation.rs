@@ -265,7 +265,7 @@ impl World<'_> {
         for (subject, kind) in self.app.app.store.select(read).await.expect("the events") {
             let kinds = events.entry(subject).or_default();
             let repeats = ["payment.partly_refunded", "payment.disputed", "payment.dispute_closed"];
-            // Of a loan, each installment has its own.
+            // Each installment of a loan has its own event.
             let repeats = repeats.contains(&&*kind) || kind.starts_with("installment.");
             let is_first = !kinds.contains(&kind) || repeats;
             assert!(is_first, "more than one event {kind}, after {kinds:?}");

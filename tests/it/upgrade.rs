@@ -49,7 +49,7 @@ const STATUSES: [(&str, &str); 3] = [
     ("recollections", "SELECT id, reference AS name, status, service_ref FROM recollections"),
 ];
 
-/// A host of this version on the database, and what the simulators had.
+/// A host of this version on the database of the fixture, with the former state of the simulators.
 struct Upgrade {
     app: TestApp,
     fixture: Fixture,

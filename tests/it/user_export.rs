@@ -52,7 +52,7 @@ async fn exported(app: &TestApp, query: &str) -> String {
     text
 }
 
-/// The first cells of the rows behind the header.
+/// The first cells of the rows below the header.
 fn ids(csv: &str) -> Vec<&str> {
     csv.lines().skip(1).map(|line| line.split(',').next().unwrap()).collect()
 }

@@ -76,7 +76,7 @@ both! {
         let shown = browser.get(&format!("{list}?status=failed")).await;
         shown.shows(&["Saved views", "Failed &#38; &#60;new&#62;", "aria-current=\"true\"", &format!("{list}?status=failed")]);
         assert!(!shown.html.contains("Save this view"), "it is saved: {}", shown.html);
-        // The view is for the same list of every company, and of no other list.
+        // The view applies to the same list of every company, and to no other list.
         let other = app.new_company("Beta Lending").await;
         browser.get(&format!("/console/companies/{}/payments", other.id)).await.shows(&["Failed &#38;"]);
         assert!(!browser.get("/console/refunds?state=done").await.html.contains("Failed &#38;"));

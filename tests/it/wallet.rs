@@ -24,7 +24,7 @@ async fn entries(app: &TestApp, query: &str) -> Value {
     app.operator(Method::GET, &path, Value::Null).await.data().clone()
 }
 
-/// An amount of the wire in minor units.
+/// Converts an amount of the API to minor units.
 fn minor(amount: &Value) -> i64 {
     let text = amount.as_number().expect("a number").to_string();
     let (sign, digits) = text.strip_prefix('-').map_or((1, &*text), |digits| (-1, digits));

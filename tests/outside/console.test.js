@@ -78,8 +78,8 @@ describe('the operator console', () => {
     await signIn(page);
     const url = `${sandbox.internal}/console/companies/${found.company}/exceptions/${found.id}`;
     await page.goto(url);
-    await page.getByRole('button', { name: 'Take the exception over' }).click();
-    await page.getByRole('button', { name: 'Release the exception' }).waitFor();
+    await page.getByRole('button', { name: 'Assign to me' }).click();
+    await page.getByRole('button', { name: 'Unassign' }).waitFor();
     await page.getByLabel('Note').fill('Asked the bank.\nIt answers tomorrow.');
     await page.getByRole('button', { name: 'Add the note' }).click();
     await page.getByText('It answers tomorrow.').first().waitFor();
@@ -147,7 +147,7 @@ describe('the operator console', () => {
     await page.getByRole('heading', { name: reference }).waitFor();
     await page.getByRole('button', { name: 'Verify with the provider' }).click();
     await page.getByText(`${name}: payment.verify`).waitFor();
-    assert.ok(await page.getByText('Webhook of the provider: charge.success').isVisible());
+    assert.ok(await page.getByText('Provider webhook: charge.success').isVisible());
     await picture(page, 'console-timeline');
   });
 
@@ -177,7 +177,7 @@ describe('the operator console', () => {
     await signIn(page);
     await page.getByRole('link', { name: 'Reconciliation' }).click();
     await page.getByRole('link', { name: 'provider_a' }).first().click();
-    await page.getByRole('button', { name: 'List the transactions now' }).click();
+    await page.getByRole('button', { name: 'Reconcile now' }).click();
     const found = await until('the exception', async () => {
       const { exceptions } = await operator('GET', '/exceptions?state=open&limit=1000');
       return exceptions.find((exception) => exception.service_ref === reference);

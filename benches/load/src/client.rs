@@ -14,9 +14,9 @@ use serde_json::Value;
 /// Why an operation, or a step of it, did not succeed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Failure {
-    /// The response has another status than 2xx.
+    /// The response has a status other than 2xx.
     Status(StatusCode, String),
-    /// The response is 2xx, but has not the expected content.
+    /// The response is 2xx, but lacks the expected content.
     Unexpected(String),
     Connection(String),
     TimedOut,

@@ -1,4 +1,4 @@
-//! The open model: starts operations by the schedule, on a thread of its own, because the timers of
+//! The open model: starts operations on the schedule, on a thread of its own, because the timers of
 //! the runtime have a resolution of a millisecond and share their threads with the responses.
 
 use std::{

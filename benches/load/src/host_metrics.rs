@@ -1,8 +1,8 @@
-//! What the hosts report of themselves.
+//! Metrics that the hosts report about themselves.
 
 use std::ops::{Add, Sub};
 
-/// Senders of outgoing requests that are no plugins.
+/// Senders of outgoing requests that are not plugins.
 const OWN_SENDERS: [&str; 2] = ["events", "images"];
 const INITIALIZE: &str = "/api/v1/payment/initialize";
 
@@ -76,7 +76,7 @@ pub fn own_cpu_s() -> Option<f64> {
     /// `USER_HZ`, the same on every supported architecture.
     const TICKS_PER_SECOND: f64 = 100.0;
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The name of the process, in parentheses, may contain blanks.
+    // The name of the process, in parentheses, may contain spaces.
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<f64>().ok();
     Some((ticks()? + ticks()?) / TICKS_PER_SECOND)

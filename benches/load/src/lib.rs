@@ -1,6 +1,6 @@
-//! A load generator with an open model, and a mix of what a lending platform does.
+//! A load generator with an open model, and a mix of the operations of a lending platform.
 //!
-//! Operations start by a schedule, whether or not earlier ones have ended, and latencies count from
+//! Operations start on a schedule, whether or not earlier ones have ended, and latencies count from
 //! the intended start. A host that stalls is therefore charged with every request that it delays
 //! (no coordinated omission). Operations beyond the limit of those in flight are dropped and
 //! counted as errors.

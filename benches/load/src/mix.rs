@@ -5,7 +5,7 @@ use std::{fmt, str::FromStr};
 use rand::{RngExt, rngs::StdRng};
 use strum::{EnumString, IntoStaticStr, VariantNames};
 
-/// What a client of the platform does; some operations have several steps.
+/// An operation of the platform's clients. Some have several steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr, VariantNames)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Operation {

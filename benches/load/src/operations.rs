@@ -25,7 +25,7 @@ pub fn payment(reference: &str) -> Value {
 }
 
 impl Operation {
-    /// Returns the step that starts by the schedule.
+    /// Returns the step that starts on the schedule.
     pub fn first_step(self, number: u64) -> Step {
         match self {
             Operation::Payment | Operation::Initialize => Step::Initialize,
@@ -55,7 +55,7 @@ pub struct Run {
 type Check<'c> = &'c (dyn Fn(&Value) -> bool + Sync);
 
 impl Run {
-    /// Failures are recorded, and end the operation.
+    /// Runs all steps. A failure is recorded, and ends the operation.
     pub async fn run(self) {
         self.recorder.record_start(self.intended);
         let _ = match self.operation {

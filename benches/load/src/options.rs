@@ -6,7 +6,7 @@ use clap::Parser;
 
 use crate::{Mix, Operation, Result, schedule::Arrivals};
 
-/// Sends the requests of a lending platform to running hosts, by a schedule that never waits for
+/// Sends the requests of a lending platform to running hosts, on a schedule that never waits for
 /// responses
 #[derive(Clone, Debug, Parser)]
 #[command(name = "tollhouse-load")]
@@ -29,7 +29,7 @@ pub struct Options {
     /// Seconds of load before each measurement
     #[arg(long, value_name = "s", default_value_t = 5)]
     pub warm_up_s: u64,
-    /// Distribution of the starts
+    /// Distribution of the start times
     #[arg(long, value_enum, default_value_t = Arrivals::Poisson)]
     pub arrivals: Arrivals,
     /// Seed of the schedule and of the choice of operations
@@ -38,13 +38,13 @@ pub struct Options {
     /// Operations with their weights
     #[arg(long, value_name = "operation=weight,…", default_value_t = Mix::default())]
     pub mix: Mix,
-    /// Only this operation
+    /// Run only this operation
     #[arg(long, value_name = "operation", conflicts_with = "mix")]
     pub only: Option<Operation>,
     /// Number of companies, which take turns
     #[arg(long, value_name = "companies", default_value_t = 8)]
     pub companies: usize,
-    /// Number of borrowers of each company: its card charges are serial per borrower
+    /// Number of borrowers per company; card charges of one borrower run one after the other
     #[arg(long, value_name = "borrowers", default_value_t = 10)]
     pub borrowers: usize,
     /// Number of companies whose webhook endpoint never responds
@@ -62,10 +62,10 @@ pub struct Options {
     /// Seconds to wait for outstanding events after the last operation; missing ones are errors
     #[arg(long, value_name = "s", default_value_t = 30)]
     pub drain_s: u64,
-    /// Find the greatest sustainable rate, then measure at half of it
+    /// Find the highest sustainable rate, then measure at half of it
     #[arg(long)]
     pub search: bool,
-    /// Greatest p99 of a sustainable rate, from the intended start; settlements and events may take
+    /// Maximum p99 of a sustainable rate, from the intended start; settlements and events may take
     /// ten times as long
     #[arg(long, value_name = "ms", default_value_t = 100.0)]
     pub limit_ms: f64,

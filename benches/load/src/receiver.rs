@@ -102,7 +102,7 @@ impl Receiver {
         self.0.delivered.load(Relaxed)
     }
 
-    /// Waits until every expected event has arrived. Those that have not in time are recorded as
+    /// Waits for all expected events, but no longer than `patience`. Missing ones are recorded as
     /// failures.
     pub async fn drain(&self, patience: Duration) {
         let drained = async {
@@ -130,7 +130,7 @@ impl Receiver {
         self.0.delivered.fetch_add(1, Relaxed);
         let event: Value = serde_json::from_slice(body).unwrap_or_default();
         let reference = event["data"]["reference"].as_str().unwrap_or_default();
-        // Absent if it is delivered again, or reports what nothing waits for.
+        // Absent if the event was delivered before, or if no operation expects it.
         let Some(expected) = self.expected().remove(reference) else { return };
         let kind = event["event"].as_str().unwrap_or_default();
         let result = match kind.ends_with(".success") {
@@ -179,7 +179,7 @@ async fn serve(stream: TcpStream, receiver: Receiver) {
         let receiver = receiver.clone();
         async move { Ok::<_, Infallible>(receiver.respond(request).await) }
     });
-    // A connection that breaks is the host's to repeat.
+    // If the connection breaks, the host retries the delivery.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 

@@ -47,7 +47,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// Returns whether the step starts by the schedule. The others follow from a response.
+    /// Returns whether the step starts on the schedule. The others follow from a response.
     pub fn is_scheduled(self) -> bool {
         !self.is_effect() && !matches!(self, Step::Page | Step::OtpVerify | Step::UserFetch)
     }
@@ -76,12 +76,12 @@ pub struct StepRecord {
     pub last: Duration,
 }
 
-/// Three significant digits, up to ten minutes.
+/// Returns a histogram in microseconds: three significant digits, up to ten minutes.
 pub fn new_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, 600_000_000, 3).expect("valid bounds")
 }
 
-/// Saturating: a longer latency counts as the greatest one.
+/// Records a latency. A longer one than the histogram's maximum counts as the maximum.
 pub fn add(histogram: &mut Histogram<u64>, latency: Duration) {
     histogram.saturating_record(u64::try_from(latency.as_micros()).unwrap_or(u64::MAX));
 }

@@ -1,4 +1,4 @@
-//! Measurements for people and for programs.
+//! Measurements, as text for people and as JSON for programs.
 
 use std::{collections::BTreeMap, fmt::Write, time::Duration};
 
@@ -13,7 +13,7 @@ use crate::{
 
 /// The share of operations that may fail at a sustainable rate.
 const MAX_ERROR_SHARE: f64 = 0.001;
-/// Effects pass several queues.
+/// Multiple of the limit that is permitted for effects, because they pass several queues.
 const EFFECT_LIMIT_FACTOR: f64 = 10.0;
 
 #[derive(Debug, Serialize)]
@@ -45,7 +45,7 @@ pub struct Phase {
     pub duration_s: f64,
     /// Set by a search.
     pub sustained: Option<bool>,
-    /// All steps that start by the schedule.
+    /// All steps that start on the schedule.
     pub scheduled: Percentiles,
     /// All effects: settlements and events.
     pub effects: Percentiles,
@@ -82,7 +82,7 @@ pub struct Percentiles {
     pub max_ms: f64,
 }
 
-/// What the hosts report of the measured time.
+/// Metrics of the hosts, for the time of the measurement.
 #[derive(Debug, Serialize)]
 pub struct HostReport {
     /// CPU time per second, of all threads of all hosts.
@@ -91,11 +91,11 @@ pub struct HostReport {
     pub upstream_mean_ms: Option<f64>,
     /// Wall time of the host in one `payment/initialize`, without its request to the provider.
     pub initialize_own_mean_ms: Option<f64>,
-    /// p99 from the intended start, minus the mean of the provider.
+    /// p99 from the intended start, minus the mean time of upstream requests.
     pub initialize_own_p99_ms: Option<f64>,
 }
 
-/// The load generator's own part in the latencies.
+/// The load generator's own contribution to the latencies.
 #[derive(Debug, Serialize)]
 pub struct GeneratorReport {
     pub cores: Option<f64>,
@@ -190,7 +190,7 @@ impl Phase {
         }
     }
 
-    /// Returns whether hardly anything failed, and p99 is within the limit.
+    /// Returns whether the share of errors and the p99 latencies are within their limits.
     pub(crate) fn is_within(&self, limit_ms: f64) -> bool {
         let correct: u64 = self.steps.iter().map(|step| step.correct).sum();
         let errors = self.errors as f64;
@@ -199,7 +199,7 @@ impl Phase {
             && self.effects.p99_ms <= EFFECT_LIMIT_FACTOR * limit_ms
     }
 
-    /// Returns one line.
+    /// Returns a one-line summary.
     pub(crate) fn summary(&self) -> String {
         format!(
             "{:.0}/s: p99 {:.1} ms, of effects {:.1} ms, {} errors{}",
@@ -311,7 +311,7 @@ impl Percentiles {
     }
 }
 
-/// Three significant digits or more.
+/// Formats with two decimals, or fewer from 10 on.
 fn ms(value: f64) -> String {
     match value {
         100.0.. => format!("{value:.0}"),

@@ -7,9 +7,9 @@ use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Arrivals {
-    /// Independent of each other, as of many clients
+    /// Independent of each other, as from many clients
     Poisson,
-    /// With equal distances
+    /// At equal intervals
     Constant,
 }
 
@@ -72,8 +72,8 @@ mod tests {
         assert!(of(7).is_sorted());
     }
 
-    /// The distances of a Poisson process are exponential: their deviation equals their mean, and
-    /// 1 - 1/e of them are below it.
+    /// The intervals of a Poisson process are exponential: their standard deviation equals their
+    /// mean, and 1 - 1/e of them are below it.
     #[test]
     fn poisson_starts_have_exponential_distances() {
         let starts = starts(Arrivals::Poisson, 1_000.0, 1, 100);

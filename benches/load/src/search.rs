@@ -1,8 +1,8 @@
-//! The search for the greatest sustainable rate: grows until a rate is not sustained, then narrows
+//! The search for the highest sustainable rate: grows until a rate is not sustained, then narrows
 //! the range.
 
 const GROWTH: f64 = 1.5;
-/// The search ends when the lowest failed rate is at most this multiple of the greatest sustained
+/// The search ends when the lowest failed rate is at most this multiple of the highest sustained
 /// one.
 const RESOLUTION: f64 = 1.1;
 /// Below this rate per second, a host is considered to sustain nothing.

@@ -41,7 +41,10 @@ impl Sandbox {
     pub fn read(folder: &Path) -> Result<Sandbox> {
         let file = folder.join("sandbox.json");
         let text = fs::read(&file).map_err(|error| {
-            format!("{}: {error}; start `cargo sandbox`, or name its --sandbox", file.display())
+            format!(
+                "{}: {error}; start `cargo sandbox`, or set --sandbox to its folder",
+                file.display()
+            )
         })?;
         Ok(serde_json::from_slice(&text)?)
     }
@@ -146,7 +149,7 @@ impl Target {
     pub fn recall(&self, number: u64) -> Option<(usize, String)> {
         let recent = self.recent();
         let count = u64::try_from(recent.len()).ok().filter(|count| *count > 0)?;
-        // Multiplied by a large prime, neighbours are far from each other.
+        // Multiplied by 2^64 / φ, neighbours are far from each other.
         let n = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % count;
         recent.get(usize::try_from(n).ok()?).cloned()
     }

@@ -26,7 +26,7 @@ use tollhouse_load::Options;
 const STALLED_FETCH: u64 = 200;
 const STALL: Duration = Duration::from_millis(400);
 
-/// A host that knows enough to fetch payments.
+/// A minimal host, which can only fetch payments.
 #[derive(Default)]
 struct Host {
     fetches: AtomicU64,
@@ -105,7 +105,7 @@ async fn a_stall_shows_in_the_percentiles_of_all_requests_that_it_delays() {
     assert_eq!(report.plot().matches("<polyline").count(), 3);
 }
 
-/// What does not fit is neither sent later nor left out of the report.
+/// Operations beyond the limit are neither sent later nor left out of the report.
 #[tokio::test(flavor = "multi_thread")]
 async fn operations_beyond_those_in_flight_are_errors() {
     let host = Arc::new(Host::default());

@@ -1,4 +1,4 @@
-/** What the host, or the last attempt to reach it, reported. */
+/** An error of the host, or the failure of the last attempt to reach it. */
 interface Failure {
   status: number;
   message: string;
@@ -8,7 +8,7 @@ interface Failure {
   cause?: unknown;
 }
 
-/** `the amount field must be greater than 0`, in a batch behind `row 3: `. */
+/** Matches `the amount field must be greater than 0`, after `row 3: ` in a batch. */
 const INVALID_FIELD = /^(?:row \d+: )?the (\S+) field (.+)$/;
 
 /** A request that failed: the host rejected it, or no attempt got a response. */
@@ -16,7 +16,7 @@ export class TollhouseError extends Error {
   override readonly name = "TollhouseError";
   /** The HTTP status; 0 without a response. */
   readonly status: number;
-  /** Errors by field: `{ amount: "must be greater than 0" }`. The host names the first. */
+  /** Errors by field: `{ amount: "must be greater than 0" }`. The host reports only one. */
   readonly fields: Readonly<Record<string, string>>;
   /** The id of the last attempt in the logs of the host. */
   readonly requestId: string | undefined;

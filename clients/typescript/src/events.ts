@@ -11,12 +11,12 @@ type Body<K extends Kind> =
 /** An event; `event` determines the type of `data`. Ignore kinds that you do not handle. */
 export type WebhookEvent = { [K in Kind]: Omit<Body<K>, "event"> & { event: K } }[Kind];
 
-/** The headers of a request: of `fetch`, or of node's `http` and the frameworks that build on it. */
+/** The headers of a request of `fetch`, or of Node.js `http` and frameworks that build on it. */
 export type EventHeaders = Headers | Record<string, string | string[] | undefined>;
 
 /**
- * Verifies signature and age of an event, and returns it. `rawBody` is the body as it was received:
- * parsed and serialized again, it has another signature.
+ * Verifies signature and age of an event, and returns it. `rawBody` is the body as received: if it
+ * is parsed and serialized again, the signature does not match.
  *
  * @throws WebhookVerificationError if the event is not authentic
  */

@@ -22,7 +22,7 @@ export interface Options {
   apiKey: string;
   /** The address of the host, without `/api/v1`. */
   baseUrl: string;
-  /** Maximum attempts of a request, the first included. */
+  /** Maximum number of attempts of a request, including the first. */
   maxAttempts?: number;
   /** Timeout of one attempt. */
   timeoutMs?: number;
@@ -31,10 +31,10 @@ export interface Options {
 type Api = Client<paths, "application/json">;
 type Verb = "get" | "post" | "put" | "delete";
 
-/** The `data` of a success; nothing if the operation returns a message only. */
+/** The `data` of a success; `void` if the operation returns only a message. */
 type Data<Success> = Success extends { data: infer D } ? D : void;
 
-/** What an operation takes, `{ params, body }`; optional if nothing in it is required. */
+/** The input of an operation, `{ params, body }`; optional if nothing in it is required. */
 type Init<Path extends keyof paths, V extends Verb> = MaybeOptionalInit<paths[Path], V>;
 
 /** Calls an operation by its path. Throws `TollhouseError`. */
@@ -54,7 +54,7 @@ export class Tollhouse {
     const api: Api = createClient({
       baseUrl,
       headers: { authorization: `Bearer ${apiKey}` },
-      // `metadata` of a list of users has the names of parameters as keys.
+      // The keys of `metadata`, in a list of users, are parameter names.
       querySerializer: { object: { style: "form", explode: true } },
       fetch: (request) => send(request, { maxAttempts, timeoutMs }),
     });
@@ -65,7 +65,7 @@ export class Tollhouse {
   }
 }
 
-/** Takes `data` out of successes; `send` throws all else. */
+/** Wraps a call to return the `data` of a success; `send` throws everything else. */
 function dataOf<V extends Verb>(call: Api[Uppercase<V>]): Call<V> {
   const untyped = call as (...args: unknown[]) => Promise<{ data?: { data?: unknown } }>;
   return (async (...args: unknown[]) => (await untyped(...args)).data?.data) as Call<V>;

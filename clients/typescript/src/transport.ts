@@ -9,7 +9,7 @@ export interface Limits {
   timeoutMs: number;
 }
 
-/** The backoff doubles from the first to the second, with jitter of up to half of it. */
+/** The backoff doubles from the first value up to the second; jitter subtracts up to half of it. */
 const [FIRST_BACKOFF_MS, MAX_BACKOFF_MS] = [500, 8_000];
 
 /** A longer `Retry-After` is left to the caller. */
@@ -18,7 +18,7 @@ const MAX_RETRY_AFTER_S = 60;
 /** These paths send a one-time password on GET, where the host ignores idempotency keys. */
 const SENDS_CODE = /\/send(-verification)?\//;
 
-/** Sends a request. Returns a success; all else is thrown as `TollhouseError`. */
+/** Returns a success. Throws `TollhouseError` otherwise, unless the caller aborts the request. */
 export async function send(request: Request, limits: Limits): Promise<Response> {
   const isRead = request.method === "GET" || request.method === "HEAD";
   if (!isRead && !request.headers.has("idempotency-key")) {
@@ -45,7 +45,7 @@ export async function send(request: Request, limits: Limits): Promise<Response> 
   }
 }
 
-/** One attempt. Reads the body, because a connection that breaks meanwhile loses the response. */
+/** Makes one attempt. Reads the body, too: if the connection breaks, the response is lost. */
 async function sendOnce(request: Request, timeoutMs: number): Promise<Response | TollhouseError> {
   const idempotencyKey = request.headers.get("idempotency-key") ?? undefined;
   const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]);
@@ -71,7 +71,7 @@ async function sendOnce(request: Request, timeoutMs: number): Promise<Response |
   });
 }
 
-/** The message of a failure of the host; none in the response of a proxy before it. */
+/** Returns the message of the host's error; `undefined` if a proxy in front of it responded. */
 function messageOf(body: ArrayBuffer): string | undefined {
   try {
     const { message } = JSON.parse(Buffer.from(body).toString());
@@ -81,7 +81,7 @@ function messageOf(body: ArrayBuffer): string | undefined {
   }
 }
 
-/** Never less than `Retry-After`; jitter spreads clients that were rejected together. */
+/** Returns `Retry-After` plus the backoff; jitter spreads clients rejected at the same time. */
 function delayMs(attempt: number, retryAfterS = 0): number {
   const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** (attempt - 1), MAX_BACKOFF_MS);
   return retryAfterS * 1_000 + backoffMs * (0.5 + Math.random() / 2);

@@ -259,7 +259,7 @@ fn log_calls(settings: &Settings, plugins: &Plugins, metrics: &Metrics) -> LogBu
     logged
 }
 
-/// Returns the state of slices that begins empty.
+/// Returns the state of slices that is not loaded from the database.
 fn new_slots(config: &Config, clock: &Clock, random: &Random) -> Slots {
     Slots::default()
         .with(hosts::HostIdentity::new(random, clock.now()))
@@ -291,8 +291,9 @@ const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
 /// Wait after a failure, for example because the sample of a table took too long.
 const STATISTICS_RETRY: Duration = Duration::from_secs(300);
 
-/// Serves until `stop` is `true`. Then readiness returns 503, the listeners close after `drain`,
-/// and requests, their background tasks and jobs in flight have `shutdown` to end.
+/// Serves until `stop` is `true`. Then readiness returns 503, the listeners close after
+/// `drain_delay`, and requests, their background tasks and jobs in flight have `shutdown_timeout`
+/// to end.
 pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::Receiver<bool>) {
     let mut beside = Vec::new();
     if app.workers.enabled {
@@ -310,7 +311,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
         spawn_supervised(&app, "recordings", recordings::persist),
         spawn_supervised(&app, "provider_statistics", routing::learn_repeatedly),
     ]);
-    // Until the last request has ended.
+    // These run until the last request has ended.
     let logs = [
         spawn_supervised(&app, "api_log", save_api_log),
         spawn_supervised(&app, "call_log", save_call_log),
@@ -338,7 +339,7 @@ pub async fn serve(app: App, public: Listener, internal: Listener, stop: watch::
     if timeout_at(deadline, jobs::wait_until_idle(&app)).await.is_err() {
         tracing::warn!("shutdown timed out with jobs in flight; their leases will expire");
     }
-    // Also the calls of the last jobs.
+    // Flush again: the last jobs have made more calls.
     if !is_flushed || !matches!(timeout_at(deadline, flush()).await, Ok(Ok(_))) {
         tracing::warn!("the last API requests or plugin calls could not be saved");
     }

@@ -62,7 +62,7 @@ pub struct CursorArgs {
     limit: u32,
 }
 
-/// Returns the path of a company's resource; without a company, that of the service's.
+/// Returns the path of a company's resource or, without a company, of the service's.
 pub fn scope<'p>(company: Option<&'p str>, resource: &'p str) -> Vec<&'p str> {
     match company {
         Some(company) => vec!["companies", company, resource],

@@ -11,7 +11,7 @@ pub struct ApiAccess {
     /// URL of the host's API. Default: TOLLHOUSE_API_URL, else http://127.0.0.1:8080
     #[arg(long, value_name = "URL")]
     api_url: Option<String>,
-    /// File with the company's API key. Without it, TOLLHOUSE_API_KEY contains the key
+    /// File with the company's API key. Default: the key in TOLLHOUSE_API_KEY
     #[arg(long, value_name = "FILE")]
     api_key_file: Option<PathBuf>,
 }

@@ -107,7 +107,7 @@ impl Events {
         Events { host, types, after: String::new(), seen: HashSet::new(), unread: Vec::new() }
     }
 
-    /// Skips the events that exist.
+    /// Skips all existing events.
     async fn skip_present(&mut self) -> Result<()> {
         self.read().await.map(drop)
     }

@@ -1,4 +1,4 @@
-//! Commands for developers of a company's programs. They use the API with the company's key.
+//! Commands for a company's developers. They use the API with the company's key.
 
 mod access;
 pub mod listen;

@@ -12,7 +12,7 @@ pub enum Action {
         #[command(flatten)]
         page: PageArgs,
     },
-    /// Approve an action: the operator that requested it may repeat its request
+    /// Approve an action, so that the operator who requested it can repeat the request
     Approve(ApprovalArg),
     /// Reject an action
     Reject(ApprovalArg),

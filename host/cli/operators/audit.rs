@@ -43,7 +43,7 @@ Example:
   tollhouse audit verify --json > audit-2026-11.json
   tollhouse audit verify --since audit-2026-11.json")]
     Verify {
-        /// Result of an earlier verification in JSON, whose entries must still be there
+        /// JSON result of an earlier verification, whose entries must still exist
         #[arg(long, value_name = "FILE")]
         since: Option<PathBuf>,
         /// Exported log in JSON lines to verify, in place of the logs on the host
@@ -112,7 +112,7 @@ struct VerifiedLog {
     company: String,
     #[serde(flatten)]
     end: ChainEnd,
-    /// Number of entries of versions that did not number them, which cannot be verified.
+    /// Number of unnumbered entries, written by earlier versions; they cannot be verified.
     unnumbered: u64,
     /// The first problem; `null` if the log is intact.
     problem: Option<String>,

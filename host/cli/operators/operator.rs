@@ -32,7 +32,7 @@ Examples:
         name: Option<String>,
         #[command(flatten)]
         rights: Rights,
-        /// Remove the limit to companies
+        /// Give the operator access to all companies
         #[arg(long, conflicts_with = "companies")]
         all_companies: bool,
     },
@@ -71,7 +71,7 @@ pub struct OperatorArg {
     operator: String,
 }
 
-/// What an operator may do.
+/// The roles and companies of an operator.
 #[derive(Args)]
 #[group(skip)]
 pub struct Rights {
@@ -161,5 +161,5 @@ async fn invite(host: &HostClient, operator: &str) -> Result {
     drop(segments);
     invitation["page"] = page.as_str().into();
     Ok(Report::record(invitation, "page, expires: expires_at")
-        .with_note("Send the address to the person. It is not shown again."))
+        .with_note("Send the link to the person. It is not shown again."))
 }

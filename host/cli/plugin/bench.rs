@@ -19,10 +19,10 @@ use crate::prelude::*;
   tollhouse plugin bench provider_a.wasm provider_b.wasm --html compared.html
   tollhouse plugin bench target/new.wasm --installed provider_a --iterations 20000 --json")]
 pub struct Bench {
-    /// Components
+    /// Components to measure
     #[arg(value_name = "FILE")]
     file: Vec<PathBuf>,
-    /// Active version of a plugin in the database; may be repeated
+    /// Measure the active version of this plugin in the database; may be repeated
     #[arg(long, value_name = "NAME")]
     installed: Vec<String>,
     /// Also write a self-contained HTML page with plots

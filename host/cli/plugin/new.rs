@@ -21,7 +21,7 @@ pub struct New {
     /// Programming language
     #[arg(long)]
     lang: Option<Language>,
-    /// Target folder, empty or not existing. Default: a folder with the plugin's name
+    /// Target folder, which must be empty or not exist. Default: a folder with the plugin's name
     #[arg(long, value_name = "FOLDER")]
     dir: Option<PathBuf>,
 }

@@ -19,7 +19,7 @@ use tracing::Level;
 
 use crate::{prelude::*, server::serve::stop_signal, terminal::output::without_control_characters};
 
-/// Polling interval of the file, and how long it must be unchanged before it is read.
+/// Polling interval of the file, and the time it must be unchanged before it is read.
 const POLL_INTERVAL: Duration = Duration::from_millis(300);
 /// Maximum time for calls in flight at shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -343,7 +343,7 @@ fn format_version(installed: &Value) -> String {
     )
 }
 
-/// Creates a company with a balance that prefers the plugin. Returns its API key.
+/// Creates a company that has a balance and prefers the plugin. Returns its API key.
 async fn create_trial_company(host: &HostClient, installed: &Value) -> Result<String> {
     let new = json!({ "name": "Trial Lending", "server": "test" });
     let company = host.change(Method::POST, &["companies"], &new).await?;

@@ -70,7 +70,7 @@ impl Sign {
     }
 }
 
-/// Extension of a component's detached signature, after that of the component.
+/// Extension of a detached signature, appended to the component's file name.
 pub const SIGNATURE_EXTENSION: &str = "sig";
 
 fn private_key(file: &Path) -> Result<PrivateKey> {

@@ -9,7 +9,7 @@ pub enum Action {
         /// The company's id
         company: String,
     },
-    /// Set the collection policy of a company: a new version
+    /// Set the collection policy of a company, as a new version
     #[command(after_help = "\
 A policy is a JSON object:
   {\"instruments\": [\"default_card\", \"other_cards\", \"mandates\"], \"days\": [0, 1, 3, 7],
@@ -23,7 +23,7 @@ Example:
         #[command(flatten)]
         input: Input,
     },
-    /// Show what a policy would have done with the installments of the last days
+    /// Simulate a policy on the installments that were due in recent days
     #[command(after_help = "\
 Nothing is changed or charged.
 
@@ -35,7 +35,7 @@ Example:
         /// File with the policy, a JSON object
         #[arg(long, value_name = "FILE")]
         policy: PathBuf,
-        /// Days until now in which the installments were due, at most 90
+        /// Number of past days whose due installments are simulated, at most 90
         #[arg(long, default_value_t = 30)]
         days: u32,
     },
@@ -96,9 +96,9 @@ fn report(simulation: Value) -> Report {
     let text = table(&json!(rows), TOTALS);
     let known = attempts - estimated;
     let estimate = format!(
-        "Of {attempts} attempts with the policy, {known} were made like this and have their outcome. \
-         The other {estimated} are estimates: they succeed at the rate of the attempts below, with \
-         the cards and direct debits that the users have today."
+        "Of {attempts} attempts with the policy, {known} match a real attempt and have its \
+         outcome. The other {estimated} are estimates: they succeed at the rates below, with the \
+         cards and direct debits that the users have today."
     );
     let rates = table(&simulation["rates"], RATES);
     let truncated = simulation["truncated"] == true;

@@ -4,10 +4,10 @@ use crate::prelude::*;
 
 #[derive(Subcommand)]
 pub enum Action {
-    /// List jobs that have failed ten times in a row or more, and parked ones
+    /// List parked jobs and jobs that have failed at least ten times in a row
     #[command(after_help = "Example:\n  tollhouse job list --kind charge.reconcile")]
     List(Filter),
-    /// Run failing jobs now, also parked ones
+    /// Run failing jobs now, including parked ones
     #[command(after_help = "\
 Example:
   tollhouse job retry --kind event.deliver
@@ -24,10 +24,10 @@ Example:
 #[derive(Args, Serialize)]
 #[group(skip)]
 pub struct Filter {
-    /// Kind of jobs, for example event.deliver
+    /// Only jobs of this kind, for example event.deliver
     #[arg(long)]
     kind: Option<String>,
-    /// Jobs of a company, by its id
+    /// Only jobs of the company with this id
     #[arg(long)]
     company: Option<String>,
     #[command(flatten)]
@@ -38,11 +38,11 @@ pub struct Filter {
 #[derive(Args, Serialize)]
 #[group(skip)]
 pub struct Which {
-    /// Only jobs of a kind
+    /// Only jobs of this kind
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     kind: Option<String>,
-    /// Only jobs of a company, by its id
+    /// Only jobs of the company with this id
     #[arg(long)]
     #[serde(skip_serializing_if = "Option::is_none")]
     company: Option<String>,
@@ -62,7 +62,7 @@ impl HostAction for Action {
             Action::Retry { which, yes } => {
                 yes.confirm("Run these failing jobs now?")?;
                 let retried = host.change(Method::POST, &["jobs", "retry"], &which).await?;
-                let message = format!("{} jobs are retried", retried["jobs"]);
+                let message = format!("jobs queued for retry: {}", retried["jobs"]);
                 Ok(Report::new(retried, message))
             }
         }

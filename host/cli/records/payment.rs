@@ -20,7 +20,7 @@ Example:
     Show(PaymentArgs),
     /// Verify a payment with the provider now, and record the outcome
     Verify(PaymentArgs),
-    /// Refund a successful payment: what is left of it, or a part
+    /// Refund the remaining amount of a successful payment, or a part of it
     Refund {
         #[command(flatten)]
         named: PaymentArgs,

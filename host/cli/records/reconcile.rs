@@ -18,13 +18,13 @@ pub struct Reconcile {
     /// Day to show, like 2026-11-27, in UTC [default: today]
     #[arg(long)]
     day: Option<String>,
-    /// List the last 31 days, until `--day`
+    /// List the 31 days up to `--day`
     #[arg(long)]
     days: bool,
     /// Close the day
     #[arg(long, requires = "day", conflicts_with = "days")]
     close: bool,
-    /// Begin to list the transactions now, instead of at the daily time
+    /// Start listing the account's transactions now, instead of at the daily time
     #[arg(long, conflicts_with_all = ["day", "days"])]
     now: bool,
     /// The company's id, for its own account; without it, the service account
@@ -68,7 +68,7 @@ impl Reconcile {
         let mut path = vec!["accounts", &account, "days", &day];
         let shown = match self.close {
             true => {
-                self.yes.confirm(&format!("Close the day {day}? It cannot be opened again."))?;
+                self.yes.confirm(&format!("Close the day {day}? It cannot be reopened."))?;
                 path.push("close");
                 host.change(Method::POST, &path, &json!({})).await?
             }

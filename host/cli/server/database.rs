@@ -79,7 +79,7 @@ async fn migrate(host_role: Option<&str>, database: &DatabaseSettings) -> Result
     let roles =
         store::migrate(url.expose(), database.limits(), Random::system(), host_role).await?;
     let mut message = match missing {
-        0 => "no migrations were missing".to_owned(),
+        0 => "no migrations to apply".to_owned(),
         n => format!("migrations applied: {n}"),
     };
     if !roles.is_empty() {

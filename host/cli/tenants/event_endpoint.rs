@@ -31,15 +31,14 @@ An empty value of --types selects all types, one of --description clears it:
         #[command(flatten)]
         changes: Changes,
     },
-    /// Delete an event endpoint; its pending deliveries end
+    /// Delete an event endpoint; its pending deliveries are cancelled
     Delete {
         #[command(flatten)]
         named: EndpointArgs,
         #[command(flatten)]
         yes: Confirmation,
     },
-    /// Rotate the secret of an event endpoint; for a day, events are also signed with the previous
-    /// one
+    /// Rotate an event endpoint's secret; for a day, events are also signed with the previous one
     RotateSecret {
         #[command(flatten)]
         named: EndpointArgs,
@@ -117,7 +116,7 @@ impl HostAction for Action {
             }
             Action::Delete { named: EndpointArgs { company, endpoint }, yes } => {
                 yes.confirm(&format!(
-                    "Delete the event endpoint {endpoint}? Its pending deliveries end."
+                    "Delete the event endpoint {endpoint}? Its pending deliveries are cancelled."
                 ))?;
                 let path = ["companies", &company, "event-endpoints", &endpoint];
                 Ok(Report::new(host.delete(&path).await?, "deleted"))

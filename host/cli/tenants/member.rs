@@ -16,21 +16,21 @@ Example:
         company: String,
         /// The person's e-mail address
         email: String,
-        /// Name of a role of members
+        /// Name of a member role
         #[arg(long, value_name = "ROLE")]
         role: String,
     },
-    /// Invite a member to set a new password; all its sessions end
+    /// Invite a member to set a new password; all their sessions end
     Reinvite(MemberArgs),
     /// Change the role of a member
     Edit {
         #[command(flatten)]
         named: MemberArgs,
-        /// Name of a role of members
+        /// Name of a member role
         #[arg(long, value_name = "ROLE")]
         role: String,
     },
-    /// Deactivate a member; all its sessions end
+    /// Deactivate a member; all their sessions end
     Deactivate(MemberArgs),
     /// Activate a member again
     Activate(MemberArgs),

@@ -98,7 +98,7 @@ pub fn read<T: DeserializeOwned>(data: Value) -> ApiResult<T> {
     serde_json::from_value(data).map_err(unexpected)
 }
 
-/// Logs an error that the internal interface does not cause when it works.
+/// Logs an error that a working internal interface never causes.
 pub fn unexpected(error: impl Display) -> ApiFailure {
     tracing::error!(%error, "a call of the internal interface failed unexpectedly");
     ApiFailure::internal()
@@ -120,7 +120,7 @@ pub fn path(segments: &[&str], query: &[(&str, &str)]) -> String {
     }
 }
 
-/// Makes a sentence of a message of the interface.
+/// Turns a message of the interface into a sentence.
 pub fn sentence(message: &str) -> String {
     let mut characters = message.chars();
     let first = characters.next().map(char::to_uppercase);

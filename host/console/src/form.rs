@@ -1,4 +1,4 @@
-//! Forms of several fields, and what browsers send of them.
+//! Forms with several fields, and the values that browsers send.
 
 use askama::Template;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use crate::session::Session;
 #[derive(Template)]
 #[template(path = "form.html")]
 pub struct FieldsForm {
-    /// Begins the ids of its fields: a page may have several forms.
+    /// Prefix of the ids of its fields, because a page may have several forms.
     id: String,
     heading: &'static str,
     action: String,
@@ -40,7 +40,7 @@ pub struct Field {
     label: &'static str,
     hint: &'static str,
     kind: Kind,
-    /// Of a text or a choice, when the form is shown. [`Sent::is_changed`] compares with it.
+    /// A text or a choice as the form shows it. [`Sent::is_changed`] compares with it.
     value: String,
 }
 
@@ -96,7 +96,7 @@ impl Field {
         Field {
             name,
             label,
-            hint: "None: all.",
+            hint: "If none is selected, all apply.",
             kind: Kind::Choices(choices),
             value: String::new(),
         }

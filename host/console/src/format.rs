@@ -43,7 +43,7 @@ pub enum Cell {
         action: String,
         label: &'static str,
         form_token: String,
-        /// The question that is asked first; empty: none.
+        /// The question to confirm first; empty if there is none.
         question: &'static str,
     },
 }
@@ -177,8 +177,8 @@ pub fn grouped(number: &str) -> String {
     format!("{text}.{decimals:0<2}")
 }
 
-/// A column of a table: its heading, and the cell of a record. Amounts and other numbers are aligned
-/// right.
+/// A column of a table: its heading, and the cell of a record. Amounts and other numbers are
+/// aligned right.
 pub struct Column<'c> {
     pub heading: &'static str,
     pub right: bool,
@@ -200,7 +200,7 @@ pub fn right<'c>(
     Column { right: true, ..column(heading, cell) }
 }
 
-/// Returns a column of amounts, which are in a field of a record, as their currency is.
+/// Returns a column of amounts. `amount` and `currency` are names of fields of a record.
 pub fn money(
     heading: &'static str,
     amount: &'static str,

@@ -3,8 +3,8 @@
 //!
 //! The pages are a client of the internal interface. They call the interface's router in the same
 //! process, with the session of the person who signed in, so that permissions, limits to companies
-//! and the audit log are those of the interface, and everything that a page shows can also be had
-//! by API. Pages work without scripts.
+//! and the audit log are those of the interface, and everything that a page shows is also available
+//! through the API. Pages work without scripts.
 
 mod api;
 mod assets;

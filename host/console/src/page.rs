@@ -117,7 +117,7 @@ impl Frame {
         }
     }
 
-    /// Returns the frame of a page of a company. `tab` is its label among these.
+    /// Returns the frame of a page of a company. `tab` is its label among the company's pages.
     pub fn of_company(
         session: &Session,
         company: &str,

@@ -87,7 +87,7 @@ impl Session {
         Ok(Redirect::to(&self.href(segments, &[])).into_response())
     }
 
-    /// The hidden field that proves that a form is from a page of this session.
+    /// Returns the value of the hidden field that proves that a form is from this session.
     pub fn form_token(&self) -> String {
         hex::encode(Sha256::digest(format!("form:{}", self.token)))
     }
@@ -149,8 +149,8 @@ pub fn check_same_origin(headers: &HeaderMap) -> Result<(), PageError> {
     }
 }
 
-/// Returns whether `Sec-Fetch-Site`, or else `Origin`, marks a request as same-origin. Requests with
-/// neither header are rejected.
+/// Returns whether `Sec-Fetch-Site`, or else `Origin`, marks a request as same-origin. Requests
+/// with neither header are rejected.
 fn is_same_origin(headers: &HeaderMap) -> bool {
     let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = headers.get("sec-fetch-site") {

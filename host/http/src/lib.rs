@@ -1,7 +1,7 @@
 //! HTTP: reads requests, describes and serves routes. Generic over the application and its routes.
 //!
 //! The pipeline of a request is `server/pipeline.rs`: access, concurrency permit, rate, body,
-//! `Idempotency-Key`. Conversion of errors to HTTP is in one place (`response.rs`).
+//! `Idempotency-Key`. Conversion of errors to HTTP is in one place (`tollhouse_platform::error`).
 
 pub mod describe;
 pub mod idempotency;

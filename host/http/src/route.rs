@@ -7,8 +7,8 @@ use futures::future::BoxFuture;
 
 use super::openapi::Description;
 
-/// The name of a permission of operators or of a scope of API keys, for example `payments.read`. The
-/// application defines them.
+/// The name of a permission of operators or of a scope of API keys, for example `payments.read`.
+/// The application defines them.
 pub type Permission = &'static str;
 
 /// The permission of routes that every operator may call.

@@ -73,7 +73,7 @@ pub struct PluginMetrics {
     runs: Family<FunctionLabels, Counter>,
     instance_wait: Histogram,
     cache: Family<Label<&'static str>, Counter>,
-    /// Of each version, also if it was replaced meanwhile.
+    /// Statistics of each version, including versions that were replaced.
     statistics: Arc<Mutex<HashMap<VersionLabels, Arc<CallStatistics>>>>,
 }
 

@@ -1,4 +1,4 @@
-//! Excerpts of long texts, of two from shortly before their first difference.
+//! Excerpts of long texts. Those of two texts begin shortly before their first difference.
 
 /// Returns two texts from where they begin to differ, or from their start if that is near.
 pub fn excerpts(one: &str, other: &str, max_chars: usize) -> [String; 2] {

@@ -62,7 +62,7 @@ fn folder(value: impl ValueEnum) -> String {
     value.get_name().to_owned()
 }
 
-/// A project that does not exist yet.
+/// A project to create.
 pub struct Project {
     /// The plugin's name.
     pub name: String,

@@ -82,7 +82,7 @@ fn check_service(status: u16) -> Result<(), Fault> {
     Err(fault.with_code(&format!("http-{status}")))
 }
 
-/// Returns the message id if its one recipient was accepted.
+/// Returns the message id if the only recipient was accepted.
 fn message_id(response: &Response) -> Result<String, Fault> {
     let SendResponse { data } = response.json()?;
     let Some(recipient) = data.recipients.first() else {
@@ -130,7 +130,7 @@ fn unexpected_response() -> Fault {
         .with_code("unexpected-answer")
 }
 
-/// Returns a number, also from a string.
+/// Parses a number, which may be a string.
 fn number(value: &Value) -> Option<u64> {
     value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
 }

@@ -58,8 +58,8 @@ impl IdentityType {
     }
 }
 
-/// Looks a voter up in the current register, then in the old one: the number does not show which
-/// one it belongs to.
+/// Looks a voter up in the current register, then in the old one: the number does not show to which
+/// register it belongs.
 fn look_up_voter(number: &str, timeout_ms: u32) -> Result<LookupResult, Fault> {
     let query = |register: &str| {
         let body = json!({"number": number, "type": register});

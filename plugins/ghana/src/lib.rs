@@ -13,7 +13,7 @@ use tollhouse_plugin::{identity_lookup, log, normal};
 
 use crate::identity::IdentityType;
 
-/// One of the call's 30 s is left to the host.
+/// A call has 30 s, of which one second is left to the host.
 const CALL_TIMEOUT_MS: u32 = 29_000;
 
 /// The plugin.

@@ -9,12 +9,12 @@ use tollhouse_plugin::{cache, loose, settings};
 
 /// Cache key of the access token.
 const TOKEN: &str = "access-token";
-/// Tokens are valid for 15 minutes.
+/// TTL of a cached token. Jenga's tokens are valid for 15 minutes.
 const TOKEN_SECONDS: u32 = 600;
 
-/// The code of a reference that is in use.
+/// Error code: the reference is in use.
 const DUPLICATE_REFERENCE: &str = "400101";
-/// The code of a reference without a transaction.
+/// Error code: the reference has no transaction.
 const UNKNOWN_REFERENCE: &str = "111102";
 
 #[derive(Deserialize)]
@@ -32,9 +32,9 @@ struct Envelope {
     message: String,
 }
 
-/// Sends a request with a signature of `signed`: fields of the request in the documented order.
+/// Sends a request with a signature over `signed`: the documented fields, concatenated in order.
 ///
-/// A rejected token from the cache is replaced once.
+/// If a cached token is rejected, the request is repeated once with a new token.
 pub(crate) fn send(request: impl Fn() -> Request, signed: &str) -> Result<Response, Fault> {
     let signature = vault::transform(signed, &[Step::rsa_sha256("private_key"), Step::base64()])?;
     let send = |token: &str| request().bearer(token).header("signature", &signature).send();
@@ -60,7 +60,7 @@ fn log_in() -> Result<String, Fault> {
     Ok(access_token)
 }
 
-/// Returns a response of success; any other becomes a fault.
+/// Returns a successful response; any other becomes a fault.
 fn accepted(response: Response) -> Result<Response, Fault> {
     let status = response.status;
     match status {

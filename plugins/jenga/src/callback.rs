@@ -8,10 +8,10 @@ use tollhouse_plugin::raw_json::RawJson;
 use tollhouse_plugin::types::Fault;
 use tollhouse_plugin::{loose, state};
 
-/// What a callback reports, without the payer's number.
+/// The data of a callback, without the payer's phone number.
 #[derive(Debug, Default, Serialize, Deserialize, PartialEq, Eq)]
 pub(crate) struct Notified {
-    /// The outcome: 3 is a payment that was credited to the merchant.
+    /// The outcome. 3: the payment was credited to the merchant.
     pub code: String,
     /// The operator's receipt.
     pub receipt: Option<String>,

@@ -10,7 +10,7 @@ use tollhouse_plugin::{loose, normal, settings, state};
 use crate::{api, status::State};
 
 const CENTS: u64 = 100;
-/// The ranges of Equitel, the operator of Equity Bank, after the country code.
+/// Number ranges, after the country code, of Equity Bank's mobile operator Equitel.
 const EQUITEL: [&str; 4] = ["763", "764", "765", "766"];
 /// East Africa Time is UTC+3 all year.
 const EAT_MINUTES: i64 = 180;
@@ -68,7 +68,7 @@ fn today() -> String {
     now
 }
 
-/// Returns a Kenyan mobile number in E.164 as Jenga expects it.
+/// Returns a Kenyan mobile number as Jenga expects it: E.164 without the plus sign.
 fn msisdn(phone: Option<&str>) -> Result<&str, Fault> {
     let digits = phone.and_then(|phone| phone.strip_prefix('+')).unwrap_or_default();
     let is_mobile = digits.starts_with("2547") || digits.starts_with("2541");
@@ -79,13 +79,13 @@ fn msisdn(phone: Option<&str>) -> Result<&str, Fault> {
     }
 }
 
-/// Returns the operator's name at Jenga. Jenga refuses numbers of other operators.
+/// Returns Jenga's name of the mobile operator. Jenga refuses numbers of other operators.
 fn telco(msisdn: &str) -> &'static str {
     let range = msisdn.get(3..6).unwrap_or_default();
     if EQUITEL.contains(&range) { "Equitel" } else { "Safaricom" }
 }
 
-/// Formats `5.00`. Safaricom rounds cents up, so only whole shillings are accepted.
+/// Formats an amount as `5.00`. Safaricom rounds cents up, so only whole shillings are accepted.
 fn shillings(amount: &Money) -> Result<String, Fault> {
     if amount.currency != "KES" {
         return Err(Fault::invalid("currency", "Jenga pushes take KES only")

@@ -12,7 +12,7 @@ use crate::identity::{
     self, IdentityType, date_of_birth, first_name, last_name, person_field, unsupported_lookup,
 };
 
-/// Names of the field with the number of a document.
+/// Names of the field with the document number.
 const NUMBERS: [&str; 5] =
     ["license_no", "drivers_license", "passport_number", "current_passport_number", "number"];
 
@@ -88,7 +88,7 @@ pub(crate) fn read(
     Ok((identifier, record))
 }
 
-/// The register requires more than the number, which is known only if the lookup has a user.
+/// The register also requires name and date of birth, known only if the lookup has a user.
 fn license_body(question: &Question) -> Value {
     let body = with_field(
         json!({"number": question.identifier}),

@@ -1,12 +1,12 @@
-//! Failover between upstreams: their order and timeouts. The next one is queried only if the
+//! Failover between upstreams: their order and timeouts. The next upstream is queried only if the
 //! previous one is unavailable, because a refusal comes from the register, and would be the same
-//! through the other.
+//! through any upstream.
 
 use prembly::NO_CREDIT;
 use tollhouse_plugin::types::{Fault, FaultCategory};
 use tollhouse_plugin::{log, settings, vault};
 
-/// One of the call's 30 s is left to the host.
+/// A call has 30 s, of which one second is left to the host.
 const CALL_TIMEOUT_MS: u32 = 29_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl Upstream {
     }
 }
 
-/// Returns the response of the first available upstream. The second argument of `query` is its time
-/// in ms.
+/// Returns the response of the first available upstream. The second argument of `query` is its
+/// timeout in ms.
 pub(crate) fn try_in_order<T>(
     query: impl Fn(Upstream, u32) -> Result<T, Fault>,
 ) -> Result<T, Fault> {

@@ -1,4 +1,4 @@
-//! Pitfalls of both protocols, and that results do not reveal the upstream.
+//! Pitfalls of both protocols. Results must not reveal the upstream.
 
 mod documents;
 mod faces;

@@ -7,10 +7,10 @@ use tollhouse_plugin::types::Fault;
 
 use crate::refusal;
 
-/// The confidence from which two faces match, if Prembly returns only a confidence.
+/// Minimum confidence of a match, in percent, if Prembly returns only a confidence.
 const THRESHOLD: f64 = 90.0;
 
-/// Returns the comparison. `invalid` naming the image if no face was found.
+/// Returns the comparison. If no face was found, the fault is `invalid` and names the image.
 pub(crate) fn comparison(face: &Value) -> Result<Comparison, Fault> {
     let status = parse_bool(&face["status"]);
     let confidence = confidence(&face["confidence"]);

@@ -4,8 +4,8 @@
 //! All requests are POST with JSON. Errors are in `response_code`, often with HTTP 200 and `status:
 //! true`. Prembly's messages are never forwarded, because they may contain personal data.
 //!
-//! A plugin that uses it has the secret [`KEY`] and the settings `prembly_url`, `prembly_prefix`
-//! and, if the account needs it, `prembly_app_id`.
+//! A plugin that uses this crate has the secret [`KEY`] and the settings `prembly_url`,
+//! `prembly_prefix` and, if the account needs it, `prembly_app_id`.
 
 mod face;
 mod refusal;

@@ -9,7 +9,7 @@ use tollhouse_plugin::types::Fault;
 
 use crate::{face, refusal};
 
-/// Fields with a record; `data` may contain one of the others.
+/// Fields of the envelope with a record. Alternatively, `data` has the record or one of these.
 const RECORDS: [&str; 4] = ["bvn_data", "nin_data", "frsc_data", "vc_data"];
 const DATA: &str = "data";
 const FACE: &str = "face_data";
@@ -50,7 +50,7 @@ pub(crate) fn parse(response: &Response, with_image: bool) -> Result<LookupResul
     lookup_result(body, watch_listed)
 }
 
-/// Returns the code as two digits, also from a number. Without a code, `status` decides.
+/// Returns the code as two digits; it may be a number. Without a code, `status` decides.
 fn code(body: &Map<String, Value>) -> String {
     let code = body.get("response_code").and_then(normal::text);
     code.map(|code| format!("{code:0>2}")).unwrap_or_default()

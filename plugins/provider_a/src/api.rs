@@ -73,7 +73,7 @@ struct Envelope {
     message: Value,
     #[serde(default)]
     data: Value,
-    /// Beside `data` in lists.
+    /// Next to `data` in lists.
     #[serde(default)]
     meta: Value,
     /// Present in errors only, and missing from older ones.

@@ -51,7 +51,7 @@ impl partial_debits::Guest for Paystack {
     }
 }
 
-/// A charge by either call.
+/// A charge of a card or a mandate; a partial one has `at_least`.
 struct Order {
     token: String,
     email: String,

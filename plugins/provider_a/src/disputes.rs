@@ -1,7 +1,7 @@
 //! Disputes. Paystack accepts an answer only once, so `answer` queries the dispute first: a retry
 //! after a lost response finds the first answer.
 //!
-//! Documents are not uploaded, because Paystack's storage is another origin. A link to a document
+//! Documents are not uploaded, because Paystack's storage has another origin. A link to a document
 //! is part of the evidence's text.
 
 use serde_json::{Value, json};
@@ -42,8 +42,8 @@ impl disputes::Guest for Paystack {
     }
 }
 
-/// Returns the query of a list, and what is known of the payment of its disputes: a key without an
-/// id. Paystack filters by its own transaction id.
+/// Returns the query of a list, and a key without an id that has what is known of the disputed
+/// payment. Paystack filters by its own transaction id.
 fn query(filter: DisputeFilter) -> Result<(String, DisputeKey), Fault> {
     let (service_ref, transaction_id) = match filter {
         DisputeFilter::Payment((service_ref, transaction_id)) if transaction_id.is_empty() => {
@@ -76,8 +76,8 @@ fn is_for_payment(item: &Value, payment: &DisputeKey) -> bool {
     }
 }
 
-/// Returns the id and the reference of the disputed transaction, which is an object, or only an id.
-/// Absent ones are "".
+/// Returns the id and the reference of the transaction, which is an object or only an id. Absent
+/// values are "".
 pub(crate) fn transaction_names(data: &Value) -> (String, String) {
     let named = &data["transaction"];
     let id = loose::either(&named["id"], named);
@@ -129,8 +129,8 @@ fn add_evidence(key: &DisputeKey, evidence: &Evidence, dispute: &Value) -> Resul
     }
 }
 
-/// Returns the phone number of the evidence, or else the customer's at Paystack, which requires
-/// one.
+/// Returns the phone number of the evidence, or else the customer's at Paystack. One of them is
+/// required.
 fn phone(evidence: &Evidence, dispute: &Value) -> Result<String, Fault> {
     let phone = evidence.customer_phone.clone();
     let phone = phone.unwrap_or_else(|| loose::text(&dispute["customer"]["phone"]));

@@ -22,11 +22,11 @@ fn exact_integer(number: f64) -> Option<u64> {
     exact.then_some(number as u64)
 }
 
-/// Fields that could charge the payer again or act for them.
+/// Fields with credentials to charge the payer again or to act for them.
 const CREDENTIAL_FIELDS: [&str; 3] = ["authorization_code", "access_code", "signature"];
 
-/// Returns a response as JSON text without anything that could charge again. Fields inside
-/// `metadata` are kept, because the caller provided them.
+/// Returns a response as JSON text without [`CREDENTIAL_FIELDS`]. Fields inside `metadata` are
+/// kept, because the caller provided them.
 pub(crate) fn redacted_json(data: &Value) -> String {
     loose::without(&CREDENTIAL_FIELDS, "metadata", data.clone())
 }

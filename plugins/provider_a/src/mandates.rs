@@ -1,7 +1,7 @@
 //! Mandates: the payer authorizes one on Paystack's page, and the bank activates it.
 //!
-//! Paystack generates the references, so a mandate whose response was lost cannot be found. No
-//! payer has the URL of its page.
+//! Paystack generates the references, so a mandate whose response was lost cannot be found. It has
+//! no effect: no payer has the URL of its page.
 
 use serde_json::{Value, json};
 use tollhouse_plugin::http;
@@ -14,7 +14,7 @@ use crate::{Paystack, api, loose};
 
 /// The only currency of direct debits.
 const CURRENCY: &str = "NGN";
-/// The state of a mandate whose page was opened.
+/// The state of a mandate for which Paystack created a page.
 const OPENED: &[u8] = b"opened";
 
 impl mandates::Guest for Paystack {
@@ -48,7 +48,7 @@ impl mandates::Guest for Paystack {
         let token = loose::text(&data["authorization_code"]);
         let status = match (&data["active"], mandate.status) {
             (Value::Bool(true), _) if !token.is_empty() => MandateStatus::Ready,
-            // Paystack has no other sign of a revoked mandate.
+            // Paystack gives no other sign that a mandate was revoked.
             (Value::Bool(false), MandateStatus::Ready) => MandateStatus::Cancelled,
             (Value::Bool(false), _) => MandateStatus::Approved,
             _ => {
@@ -93,8 +93,8 @@ fn blank(status: MandateStatus) -> Mandate {
     }
 }
 
-/// Returns the authorization of a mandate; `None` if the payer has not given one. `not-found` if no
-/// page is known for it.
+/// Returns the authorization of a mandate; `None` if the payer has not given it yet. The fault is
+/// `not-found` if the mandate has no known page.
 fn find(mandate: &KnownMandate) -> Result<Option<Value>, Fault> {
     let path = format!("/customer/authorization/verify/{}", http::encode(&mandate.service_ref));
     match api::get(&path) {
@@ -107,7 +107,7 @@ fn find(mandate: &KnownMandate) -> Result<Option<Value>, Fault> {
     }
 }
 
-/// Returns whether Paystack knows no authorization: it has no code of its own for that.
+/// Returns whether Paystack does not know the authorization. This error has no code of its own.
 fn is_missing(fault: &Fault) -> bool {
     fault.category == FaultCategory::NotFound
         || fault.message.to_lowercase().contains("authorization does not exist")

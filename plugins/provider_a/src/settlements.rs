@@ -1,7 +1,7 @@
 //! Settlements, and the transactions of a period or a settlement.
 //!
-//! Paystack has no list of all transactions of a period, so those of four lists are returned: the
-//! payments that succeeded, those whose whole amount was returned since, refunds, and disputes.
+//! Paystack has no list of all transactions of a period, so those of four lists are returned:
+//! successful payments, payments whose whole amount was returned later, refunds, and disputes.
 
 use serde_json::Value;
 use tollhouse_plugin::disputes::DisputeStatus;
@@ -85,7 +85,7 @@ fn list_period(period: &Period, cursor: Option<&str>) -> Result<TransactionPage,
     Ok(TransactionPage { transactions, next: LISTS.next(list, next) })
 }
 
-/// Returns the query of a period that begins this many days earlier.
+/// Returns the query of a period, extended by `earlier_days` before its start.
 fn query(period: &Period, earlier_days: i64) -> Result<String, Fault> {
     let since_ms = normal::unix_ms(&period.since)
         .ok_or_else(|| Fault::invalid("since", "not a time in RFC 3339"))?;
@@ -117,7 +117,7 @@ fn parse_payment(data: &Value) -> Result<ListedTransaction, Fault> {
 }
 
 /// Converts a refund. Returns `None` if it failed, or if it returns the money of a dispute, which
-/// is listed itself.
+/// is listed separately.
 fn parse_refund(data: &Value) -> Result<Option<ListedTransaction>, Fault> {
     let fault = || unreadable("refund");
     let status = data["status"].as_str().ok_or_else(fault)?;
@@ -139,8 +139,8 @@ fn parse_refund(data: &Value) -> Result<Option<ListedTransaction>, Fault> {
         transaction_id,
         amount: Money { minor, currency },
         fees_minor: None,
-        // Paystack filters by the time of creation. By a later time, the refund could be outside
-        // of every period in which it is listed.
+        // Paystack filters by the time of creation. With a later time, the refund could be outside
+        // every period in which it is listed.
         at: moment(data, &["createdAt", "created_at", "refunded_at"]).ok_or_else(fault)?,
     }))
 }
@@ -194,7 +194,7 @@ fn parse_settlement(data: &Value) -> Result<Settlement, Fault> {
     })
 }
 
-/// Returns the deductions, or what they must be if Paystack lists them one by one.
+/// Returns the deductions, computed from the total if Paystack lists them one by one.
 fn deductions(data: &Value, paid_minor: u64) -> u64 {
     match (&data["deductions"], loose::minor(&data["deductions"])) {
         (_, Some(minor)) => minor,

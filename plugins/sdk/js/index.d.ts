@@ -148,7 +148,7 @@ export namespace settings {
  * `sessions` and `session-refunds` return and receive it.
  */
 export namespace state {
-  /** Encodes a state, or what a notification contains. It may have at most 4 KiB. */
+  /** Encodes a state, or the data of a notification. The result may have at most 4 KiB. */
   function encode(state: unknown): Uint8Array;
   /** Decodes a state. Returns `undefined` if there is none, or if it is not JSON. */
   function decode(bytes: Uint8Array | null | undefined): any;
@@ -169,7 +169,7 @@ export namespace vault {
    * "Basic". `password` names a secret; `user` names a secret or a setting.
    */
   function basic(user: string, password: string): string;
-  /** A step without a key, or one with the name of its secret or setting. */
+  /** The name of a step, or a pair of it and the name of a secret or setting. */
   type Step =
     | 'base64'
     | 'base64url'
@@ -178,10 +178,11 @@ export namespace vault {
     | 'sha512'
     | ['hmac-sha256' | 'hmac-sha512' | 'rsa-sha256' | 'rsa-encrypt', string];
   /**
-   * Returns a placeholder for a template to which the steps were applied, for upstreams that require
-   * a secret in another form. Placeholders in the template stand for their values; the result may be
-   * sent where all of its secrets may be. It must be text: end with an encoding. The signature of a
-   * JWT is `transform(token, ['rsa-sha256', 'private_key'], 'base64url')`.
+   * Applies the steps to a template and returns a placeholder for the result, for upstreams that
+   * require a secret in another form. Placeholders in the template stand for their values; the
+   * result may be sent where all of its secrets may be. The result must be text: end with an
+   * encoding. The signature of a JWT is
+   * `transform(token, ['rsa-sha256', 'private_key'], 'base64url')`.
    */
   function transform(template: string | Uint8Array, ...steps: Step[]): string;
   /**
@@ -197,7 +198,7 @@ export namespace vault {
 }
 
 /**
- * A cache of short-lived values, for example access tokens. Each host keeps one in memory by
+ * A cache of short-lived values, for example access tokens. Each host keeps it in memory, per
  * component and account.
  */
 export namespace cache {

@@ -16,7 +16,7 @@ export interface Sent {
  * The fake host of a plugin under test. Configure it, then install it.
  *
  * RSA is not computed: a signature is the text `rsa-sha256(KEY, DIGEST)`, with the name of the
- * secret and the SHA-256 of the data in hexadecimal digits, a ciphertext `rsa-encrypt(KEY, DATA)`.
+ * secret and the SHA-256 of the data in hexadecimal; a ciphertext is `rsa-encrypt(KEY, DATA)`.
  */
 export class FakeHost {
   /** All requests so far, in order, with placeholders replaced. */
@@ -35,7 +35,7 @@ export class FakeHost {
   examples(manifest: object): this;
   /**
    * Adds a response to a request. `url` is the complete URL or its end, with or without the query.
-   * A string is sent as it is, any other body as JSON. Several responses to the same request are
+   * A string is sent as is, any other body as JSON. Several responses to the same request are
    * returned in order; the last one repeats.
    */
   answer(method: string, url: string, status: number, body?: unknown): this;

@@ -1,9 +1,9 @@
 //! The GSM 03.38 alphabet, in which a message holds 160 characters. Texts with other characters are
 //! sent as Unicode, 70 characters per message.
 
-/// In addition to ASCII letters and digits.
+/// The characters other than ASCII letters and digits.
 const BASIC: &str = "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./:;<=>?¡ÄÖÑÜ§¿äöñüà";
-/// Each of these takes two characters.
+/// Characters of the extension table, each of which counts as two.
 const EXTENDED: &str = "\u{c}^{}\\[~]|€";
 
 pub(crate) fn is_encodable(text: &str) -> bool {

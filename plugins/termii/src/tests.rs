@@ -185,7 +185,7 @@ fn missing_or_rejected_configuration_is_misconfigured() {
     }
 }
 
-/// `text::short` of the SDK would keep four digits and a name.
+/// `text::short` of the SDK is not enough: it keeps short words and four digits.
 #[test]
 fn upstream_messages_are_never_forwarded() {
     for word in ["", "phone", "sender", "balance", "limit", "route", "dnd active"] {

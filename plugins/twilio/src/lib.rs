@@ -1,7 +1,7 @@
 //! Twilio: text messages.
 //!
-//! A created message resource may itself have failed. Messages have no idempotency key: a message
-//! sent twice arrives twice.
+//! A message resource may be created and still have failed. Messages have no idempotency key: a
+//! message sent twice arrives twice.
 
 mod refusal;
 
@@ -27,10 +27,10 @@ struct SendResponse {
     /// Status of a message; in an error, the HTTP status.
     #[serde(default)]
     status: serde_json::Value,
-    /// Messages only.
+    /// Only in a message.
     #[serde(default)]
     error_code: Option<u64>,
-    /// Errors only.
+    /// Only in an error.
     #[serde(default)]
     code: Option<u64>,
 }

@@ -171,7 +171,7 @@ fn missing_configuration_is_misconfigured() {
     }
 }
 
-/// `text::short` of the SDK would keep four digits and a name.
+/// `text::short` of the SDK is not enough: it keeps short words and four digits.
 #[test]
 fn upstream_messages_are_never_forwarded() {
     let words = "ada at +2348012345678: code 4071";

@@ -1,4 +1,4 @@
-//! Chargebacks: disputes of payers, which only tests begin and decide, and the merchant answers.
+//! Chargebacks: disputes of payers. Only tests begin and decide them; the merchant answers them.
 //! They do not change the status of the transaction.
 
 use axum::{
@@ -107,7 +107,7 @@ impl Account {
         true
     }
 
-    /// Returns the chargebacks whose amounts the payers got.
+    /// Returns the chargebacks whose amounts were returned to the payers.
     pub(super) fn lost_chargebacks(&self) -> Vec<Movement> {
         use ChargebackStatus::{Accepted, Lost};
         let lost = self.chargebacks.values().filter(|c| matches!(c.status, Accepted | Lost));
@@ -175,7 +175,7 @@ fn chargeback_json(chargeback: &Chargeback, transaction: &Transaction) -> Value 
 pub(super) struct ListQuery {
     /// Id of the transaction.
     id: Option<String>,
-    /// That of the transaction.
+    /// The `flw_ref` of the transaction.
     flw_ref: Option<String>,
     status: Option<String>,
     currency: Option<String>,

@@ -133,7 +133,7 @@ impl Account {
     }
 }
 
-/// A challenged saved card is already known.
+/// Returns whether the page needs a card: the card of a challenge is already known.
 fn requires_card(transaction: &Transaction) -> bool {
     transaction.status != Status::PendingAuth && transaction.accepts_cards()
 }

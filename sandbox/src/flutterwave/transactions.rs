@@ -123,7 +123,7 @@ impl Transaction {
             currency: order.currency,
             email: order.email,
             meta: None,
-            // The trailing blank is Flutterwave's.
+            // The trailing space is Flutterwave's.
             narration: "CARD Transaction ".to_owned(),
             redirect_url: None,
             page: None,

@@ -19,7 +19,7 @@ pub(super) type ApiResult = Result<Json<Value>, ApiError>;
 pub(super) struct ApiError(StatusCode, u32, String);
 
 impl ApiError {
-    /// Jenga describes no code of a missing or invalid field.
+    /// A missing or invalid field, for which Jenga documents no code.
     pub(super) fn invalid(field: &str) -> ApiError {
         ApiError(StatusCode::BAD_REQUEST, 400, format!("Bad request: invalid {field}"))
     }

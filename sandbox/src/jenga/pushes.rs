@@ -21,7 +21,7 @@ const AUTOMATIC_ANSWER_SECONDS: i64 = 3;
 /// The bounds of a reference's length.
 const REFERENCE_CHARS: std::ops::RangeInclusive<usize> = 6..=12;
 
-/// Payers who answer by themselves.
+/// Payers who answer automatically.
 const AUTOMATIC_ANSWERS: [(&str, Answer); 3] = [
     ("254763000000", Answer::Pay),
     ("254763000001", Answer::InsufficientFunds),

@@ -31,7 +31,7 @@ impl ApiError {
         ApiError(status, Some(json!({ "statusCode": status.as_u16(), "message": message })))
     }
 
-    /// MoMo describes no invalid field.
+    /// A missing or invalid field, for which MoMo documents no body.
     pub(super) fn bad_request() -> ApiError {
         ApiError(StatusCode::BAD_REQUEST, None)
     }

@@ -20,7 +20,7 @@ use crate::{Outcome, env::Env, money};
 const EXPIRY_SECONDS: i64 = 300;
 const AUTOMATIC_ANSWER_SECONDS: i64 = 3;
 
-/// Payers who answer by themselves.
+/// Payers who answer automatically.
 const AUTOMATIC_ANSWERS: [(&str, Answer); 7] = [
     ("46733123450", Answer::InternalError),
     ("46733123451", Answer::Reject),

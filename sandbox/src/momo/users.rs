@@ -34,7 +34,7 @@ pub(super) async fn create(
         let mut account = Account::new(&api_user);
         account.credentials = Credentials {
             api_user: api_user.clone(),
-            // Nobody knows it, so nobody can log in yet.
+            // Never returned: login is impossible until a key is created.
             api_key: env.random.code(32),
             subscription_key: key.to_owned(),
             disbursement_subscription_key: key.to_owned(),

@@ -19,7 +19,7 @@ use crate::{
 /// The result of an endpoint.
 pub(super) type ApiResult = Result<Reply, ApiError>;
 
-/// Rows of a page if the query does not say how many.
+/// Default number of rows per page.
 const PAGE_SIZE: usize = 10;
 
 /// The `responseBody`.

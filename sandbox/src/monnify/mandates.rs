@@ -130,7 +130,7 @@ impl Account {
             ends_at,
             echoed: shown.collect(),
         };
-        // The response precedes the creation: later queries show the mandate pending authorization.
+        // Only this response reports `PENDING`; later queries report the state of the mandate.
         let body = summary_json(&mandate, "PENDING", "Your request for a mandate is submitted.");
         let deadline = env.clock.now().plus_seconds(AUTHORIZATION_SECONDS);
         self.timers.schedule(deadline, TimerEvent::MandateAuthorizationExpiry(code.clone()));

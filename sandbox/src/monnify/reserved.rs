@@ -104,7 +104,7 @@ impl Account {
             method: "ACCOUNT_TRANSFER".to_owned(),
             ..Transaction::new(order, Origin::Reserved(found.reference.clone()), env)
         };
-        // Monnify has no reference of the merchant for it.
+        // The merchant gave no reference, so Monnify's own takes its place.
         transaction.payment_reference.clone_from(&transaction.reference);
         let reference = transaction.payment_reference.clone();
         self.add(transaction);

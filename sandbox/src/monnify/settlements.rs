@@ -29,7 +29,7 @@ impl Listed for Transaction {
         (self.created_at, self.number)
     }
 
-    /// Without other fees, the fee is that of the original amount.
+    /// Unless the change sets the fees, they remain those of the original amount.
     fn apply(&mut self, change: &ListingChange) {
         let fee = change.fees_minor.unwrap_or(Amounts::from_transaction(self).fee);
         self.listed_fee_minor = Some(fee);

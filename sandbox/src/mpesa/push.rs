@@ -25,7 +25,7 @@ const AUTOMATIC_ANSWER_SECONDS: i64 = 3;
 const PAY_BILL: &str = "CustomerPayBillOnline";
 const BUY_GOODS: &str = "CustomerBuyGoodsOnline";
 
-/// Payers who answer by themselves, with a description of the answer.
+/// Payers who answer automatically, with a description of the answer.
 pub(crate) const AUTOMATIC_ANSWERS: [(&str, Answer, &str); 3] = [
     ("254708374149", Answer::Pay, "pays"),
     ("254700000001", Answer::InsufficientFunds, "has an insufficient balance"),
@@ -295,7 +295,7 @@ pub(super) async fn process(
         let push = read(env, &params)?;
         let account = accounts.get(&key).ok_or_else(ApiError::invalid_token)?;
         account.check_password(&params)?;
-        // Of any account: a phone shows one prompt at a time.
+        // Checks all accounts: a phone shows one prompt at a time.
         if accounts.values().any(|account| account.has_open_prompt(&push.phone)) {
             return Err(ApiError::failed(
                 "Unable to lock subscriber, a transaction is already in process for the current subscriber",

@@ -51,7 +51,7 @@ pub(super) fn section(simulators: &Simulators) -> Markup {
                 }
             }
             details {
-                summary { "Phone numbers that answer by themselves" }
+                summary { "Phone numbers that answer automatically" }
                 ul {
                     @for (number, _, meaning) in AUTOMATIC_ANSWERS {
                         li { code { (number) } ": " (meaning) }

@@ -27,7 +27,7 @@ pub(super) struct Card {
     pub number: &'static str,
     pub meaning: &'static str,
     pub brand: &'static str,
-    /// With the trailing blank that Paystack sends.
+    /// With the trailing space that Paystack sends.
     pub card_type: &'static str,
     pub charge_outcome: ChargeOutcome,
     pub refund_outcome: RefundOutcome,
@@ -84,7 +84,7 @@ pub(super) static CARDS: [Card; 10] = [
     },
 ];
 
-/// Finds a card by its number, with or without blanks.
+/// Finds a card by its number, with or without spaces.
 pub(super) fn find(number: &str) -> Option<&'static Card> {
     let digits = normalize_card_number(number);
     CARDS.iter().find(|card| card.number == digits)

@@ -136,7 +136,7 @@ impl Account {
         disputes.find(|d| d.transaction == transaction && !d.is_resolved()).map(|d| d.id)
     }
 
-    /// Returns the disputes whose amounts the payers got.
+    /// Returns the disputes whose amounts were returned to the payers.
     pub(super) fn lost_disputes(&self) -> Vec<Movement> {
         let lost = |dispute: &&Dispute| dispute.resolution.is_some_and(|r| r != DECLINED);
         let movement = |dispute: &Dispute| {
@@ -307,7 +307,7 @@ pub(super) async fn fetch(
     })
 }
 
-/// Returns the newest dispute of a transaction; the real endpoint returns one, too.
+/// Returns the newest dispute of a transaction. Like the real endpoint, it returns a single one.
 pub(super) async fn of_transaction(
     State(paystack): State<Paystack>,
     ApiKey(key): ApiKey,

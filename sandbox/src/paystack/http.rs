@@ -17,7 +17,7 @@ use crate::{
     server::error_response,
 };
 
-/// Rows of a page if the query does not say how many.
+/// Default number of rows per page.
 const PER_PAGE: usize = 50;
 
 /// The result of an endpoint.

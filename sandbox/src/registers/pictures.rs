@@ -64,7 +64,7 @@ async fn serve(Path(name): Path<String>) -> Response {
     }
 }
 
-/// Returns the picture of a name such as `match-54651333604.jpg`.
+/// Returns the picture with a name such as `match-54651333604.jpg`.
 fn picture_by_name(name: &str) -> Option<Vec<u8>> {
     let mark = name.strip_suffix(".jpg")?;
     let (_, number) = mark.split_once('-')?;

@@ -157,7 +157,7 @@ async fn the_mailbox_lists_the_newest_messages_first() {
     mailbox.deliver(message("+2348030000001", "one"));
     mailbox.deliver(message("ada@example.com", "two"));
     mailbox.deliver(message("+2348030000001", "three"));
-    // An unencoded plus is a blank in a query string.
+    // An unencoded plus is a space in a query string.
     for to in ["+2348030000001", "%2B2348030000001", "2348030000001"] {
         let found = list(&format!("/mailbox?to={to}")).await;
         assert_eq!((&found[0]["text"], &found[1]["text"]), (&json!("three"), &json!("one")));

@@ -117,7 +117,7 @@ impl Database {
 
 /// The prefix of the databases of tests on a server.
 const PREFIX: &str = "tollhouse_test_";
-/// Age at which a database on a server is of tests that have ended without dropping it.
+/// Age from which a database on a server is left over from tests that ended without dropping it.
 const MAX_AGE: Duration = Duration::from_hours(12);
 
 /// Returns a new name, with the present time.
@@ -158,7 +158,7 @@ async fn drop_old(server: &str) {
     }
 }
 
-/// The connections are closed soon after, for which copies wait.
+/// Applies the migrations. The connections close shortly afterwards; making a copy waits for that.
 async fn migrate(database: &Database) {
     let store = Store::open(&database.url, StoreLimits::default(), Random::system()).await;
     drop(store.expect("a migrated database"));

@@ -73,7 +73,7 @@ both! {
         let days = run(app, &["reconcile", "provider_a", "--days"]).await;
         assert_eq!(rows(days.success_output())[0], [&*today, "1", "0", "1", "-"]);
         let refused = run(app, &["reconcile", "provider_a", "--day", &today, "--close", "--yes"]).await;
-        assert_eq!(refused.failure(), (1, "tollhouse: the transactions of the day have not been listed: a day can be closed a day after its end"));
+        assert_eq!(refused.failure(), (1, "tollhouse: the transactions of the day have not been listed: a day can be closed one day after it ends"));
         assert!(app.simulators.paystack().change_listing("order-1", ListingChange::default()));
         app.advance(2 * DAY).await;
         run(app, &["reconcile", "provider_a", "--now"]).await.success_output();

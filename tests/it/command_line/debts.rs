@@ -86,7 +86,7 @@ both! {
             "actual 1 100.00 NGN 0 0 0.00 NGN 0.00 NGN",
             "with the policy 1 100.00 NGN 0 0 0.00 NGN 0.00 NGN",
         ]);
-        assert!(text.contains("Of 0 attempts with the policy, 0 were made like this"), "{text}");
+        assert!(text.contains("Of 0 attempts with the policy, 0 match a real attempt"), "{text}");
         let refused = run(app, &["collections", "simulate", id, "--policy", &policy, "--days", "91"]).await;
         assert_eq!(refused.failure(), (1, "tollhouse: the days field must be a whole number from 1 to 90"));
     }

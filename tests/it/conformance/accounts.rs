@@ -147,7 +147,7 @@ async fn opens_once<S: AccountSubject>(app: &TestApp) {
     assert_eq!(create::<S>(app, None).await.status, 502);
     assert_eq!(app.get("/virtual-account/list/ada").await.data(), &json!([]));
     let account = create::<S>(app, None).await.data().clone();
-    // The first request opened it: the second one is refused.
+    // The first request opened the account: the provider refuses the second one.
     let (method, path) = S::OPEN_REQUEST;
     let requests = S::requests(app);
     let opened = requests.iter().filter(|(m, p)| m == method && p == path).count();
@@ -218,7 +218,7 @@ async fn receives_once<S: AccountSubject>(app: &TestApp) {
     assert_eq!(payments(app).await.len(), 2);
 }
 
-/// A transfer that repaid the loan is found at a loan that takes no more.
+/// The webhook of a transfer that repaid the loan in full is delivered again.
 async fn repays_once<S: AccountSubject>(app: &TestApp) {
     let url = S::set_up(app).await;
     create_user(app, "ada").await;

@@ -30,7 +30,7 @@ pub enum PayerAnswer {
 pub trait PushSubject {
     const NAME: &'static str;
     const CURRENCY: &'static str;
-    /// A payer who does not answer unasked.
+    /// A payer who does not answer automatically.
     const PHONE: &'static str;
     /// A number that the provider rejects in the response to the push, if it rejects any there.
     const FOREIGN_PHONE: Option<&'static str>;
@@ -131,7 +131,7 @@ async fn succeeds<S: PushSubject>(app: &TestApp) {
     assert_eq!(payment["status"], "pending", "{}", begun.body);
     assert!(payment["checkout"]["prompt"].is_string(), "{}", begun.body);
     let push = only_push::<S>(app);
-    // Repeated, the request asks nobody again.
+    // A repeated request sends no second push.
     assert_eq!(initialize::<S>(app, "order-1").await.data()["id"], payment["id"]);
     assert_eq!(S::pushes(app).len(), 1);
     S::answer(app, &push.id, PayerAnswer::Confirms);
@@ -253,7 +253,7 @@ async fn takes_early_notification<S: PushSubject>(app: &TestApp) {
     if !S::HAS_REFUNDS {
         return;
     }
-    // State and notification are kept apart: the refund finds both.
+    // State and notification are stored separately: the refund finds both.
     refund::<S>(app, begun.data()).await;
     app.advance(60).await;
     assert_eq!(S::totals(app), (1000, 1000));
@@ -313,7 +313,7 @@ async fn reports_answer<S: PushSubject>(app: &TestApp) {
     assert_eq!(initialize::<S>(app, "order-1").await.status, 502);
     S::answer(app, &only_push::<S>(app).id, PayerAnswer::Declines);
     if S::IS_FOUND_BY_REFERENCE {
-        // Unless the request itself has to find out, a lost notification would hide the answer.
+        // The notification is lost too, so the host must query the push by its reference.
         app.simulators.faults().push(Fault::new("notification", FaultKind::Cut));
     }
     app.run_until_idle().await;
@@ -346,7 +346,7 @@ async fn authenticates_by_url<S: PushSubject>(app: &TestApp) {
     assert_eq!(post(&elsewhere).await, 404);
     assert_eq!(post(&format!("{}x", urls[0])).await, 404);
     assert_eq!(post(&urls[0].replace(S::NAME, "provider_a")).await, 404);
-    // A provider whose notifications say nothing may accept any body.
+    // A plugin that ignores the contents of notifications may accept any body.
     assert!([200, 400].contains(&post(&urls[0]).await));
     app.run_until_idle().await;
     // The account's own URL needs the interface for signed webhooks.

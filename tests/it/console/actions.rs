@@ -103,14 +103,14 @@ both! {
         let page = format!("/console/companies/{}/exceptions/{exception}", app.company.id);
         browser.get("/console/exceptions").await.shows(&[&page, "Resolve"]);
         let form = browser.get(&page).await;
-        form.shows(&["Resolve the exception", "Take the exception over"]);
+        form.shows(&["Resolve the exception", "Assign to me"]);
         let token = form.form_token();
         let edit = format!("{page}/edit");
         for fields in [("note", "Asked <the> bank"), ("mine", "true")] {
             let edited = browser.submit(&edit, &[("form_token", &*token), fields]).await;
             assert_eq!((edited.status, &*edited.location), (303, &*page), "{}", edited.html);
         }
-        browser.get(&page).await.shows(&["Asked &#60;the&#62; bank", "Release the exception", "ada"]);
+        browser.get(&page).await.shows(&["Asked &#60;the&#62; bank", "Unassign", "ada"]);
         browser.get("/console/exceptions").await.shows(&["Owner", "ada"]);
         let sent = |reason| [("form_token", &*token), ("action", "none"), ("reason", reason)];
         let refused = browser.submit(&page, &sent("")).await;

@@ -1,4 +1,4 @@
-//! What the console shows of a customer, and lists as files.
+//! The console's page of a customer, and lists as files.
 
 use serde_json::{Value, json};
 
@@ -45,7 +45,7 @@ both! {
         let (_, rest) = shown.html.split_once("/recollections/").expect("a link");
         let recollection = rest.split('"').next().expect("an id");
         browser.get(&format!("{list}/{recollection}")).await.shows(&["cash-1", "loan-1", "cash"]);
-        // Without the permissions, these records are not asked for.
+        // Without the permissions, the page is refused.
         let finance = Browser::signed_in(app, "eve", "finance-read").await;
         assert_eq!(finance.get(&page).await.status, 403);
     }

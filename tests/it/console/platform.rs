@@ -53,17 +53,17 @@ both! {
         list.shows(&["this host since its start", "/console/plugins/unruly", "1 (25.0 %)", "100 %"]);
         browser.get("/console/plugins/unruly").await.shows(&[
             "1.1.0, canary", "1 (25.0 %)", "<svg", "750 ok, 0 declined, 250 failed", "1000 ok, 0 declined, 0 failed",
-            "No circuit breaker is open", "Granted capabilities", "address:base_url", "Serves on", "live, this host",
+            "No circuit breaker is open", "Granted capabilities", "address:base_url", "Versions by host", "live, this host",
             "There are no such recorded calls",
         ]);
         let file = browser.get("/console/plugins?format=csv").await;
         assert!(file.html.starts_with("Plugin,Version,State,Canary share,Calls,Failed,p99,"), "{}", file.html);
-        // Who may neither see hosts nor recorded calls gets the page without them.
+        // For a role that may see neither hosts nor recorded calls, the page omits both.
         app.operator(Method::PUT, "/roles/author", json!({ "permissions": ["plugins.read"] })).await.data();
         let author = Browser::signed_in(app, "eve", "author").await;
         let shown = author.get("/console/plugins/unruly").await;
         shown.shows(&["Versions"]);
-        assert!(!shown.html.contains("Serves on") && !shown.html.contains("recorded calls"), "{}", shown.html);
+        assert!(!shown.html.contains("Versions by host") && !shown.html.contains("recorded calls"), "{}", shown.html);
         assert!(entries(app, "/audit", "access.refuse").await.is_empty(), "the page asks for too much");
         assert_eq!(browser.get("/console/plugins/none").await.status, 404);
     }

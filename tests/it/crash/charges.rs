@@ -241,7 +241,7 @@ impl World {
             }
             (Cut::Request | Cut::Response, _) => drop(self.repay(&name).await),
             (Cut::Settlement, Kind::Repayment) => {
-                // It would take the fault.
+                // The earlier charge would take the fault.
                 let earlier = self::name(Cut::Request, kind);
                 let path = format!("/recollection/fetch/reference/{earlier}");
                 self.until(async |world: &World| world.get(&path).await["status"] == "success")

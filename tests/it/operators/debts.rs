@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{Action, Log};
 use crate::lending::{direct_debit_body, loan_body, policy_body};
 
-/// The same for a dispute, which ends before its payment is refunded.
+/// Actions on a dispute, which ends before its payment is refunded.
 pub fn dispute_actions() -> Vec<Action> {
     vec![(
         "post",
@@ -16,7 +16,7 @@ pub fn dispute_actions() -> Vec<Action> {
     )]
 }
 
-/// The same for loans, collection policies, direct debits and refunds of card verification charges.
+/// Actions on loans, collection policies, direct debits and refunds of card verification charges.
 pub fn lending_actions() -> Vec<Action> {
     let log = Log::Company;
     let policy = "/companies/{company}/collection-policy";
@@ -38,7 +38,7 @@ pub fn lending_actions() -> Vec<Action> {
     ]
 }
 
-/// The same for exceptions of the service, and for provider accounts.
+/// Actions on exceptions of the service, and on provider accounts.
 pub fn reconciliation_actions() -> Vec<Action> {
     let (exception, resolve, close, reconcile) = (
         "/exceptions/{service_exception}",

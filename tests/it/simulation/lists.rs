@@ -1,6 +1,6 @@
 //! Lists of an operator, and what they must show at the end: the provider's transactions are
-//! exactly those recorded, or an open exception names the difference, and its money is that of the
-//! ledger.
+//! exactly those recorded, or an open exception names the difference, and the provider's money
+//! equals that of the ledger.
 
 use std::collections::BTreeSet;
 

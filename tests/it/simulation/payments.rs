@@ -248,7 +248,7 @@ impl Payment {
         }
     }
 
-    /// Of the company that uses the service account.
+    /// Returns a payment by push of the company that uses the service account.
     pub fn push(reference: String, order: Value) -> Payment {
         Payment { is_push: true, ..Payment::new(0, reference, order) }
     }

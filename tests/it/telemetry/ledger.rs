@@ -23,7 +23,7 @@ const ENTRIES: &str = "CREATE VIEW ledger_entries AS
      UNION ALL SELECT company_id, id, 2, credit, currency, amount_minor
      FROM ledger_transactions WHERE amount_minor > 0";
 
-/// Makes summing up all entries of a company endless, but not summing up those from an id on.
+/// Makes sums of all entries of a company run forever, but not sums from an id on.
 async fn block_sums(app: &TestApp) {
     let endless = "UNION ALL SELECT c.id, '', 1, 'wallet', 'NGN', endless.i FROM companies c CROSS JOIN
          (WITH RECURSIVE n (i) AS (SELECT CAST(0 AS BIGINT) UNION ALL SELECT i FROM n) SELECT i FROM n) endless";

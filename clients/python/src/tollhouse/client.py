@@ -12,7 +12,7 @@ import httpx
 from tollhouse.errors import TollhouseError
 from tollhouse.operations import Operations
 
-# The backoff doubles from the first to the second, with jitter of up to half of it.
+# The backoff doubles from the first value up to the second; jitter subtracts up to half of it.
 _FIRST_BACKOFF_S, _MAX_BACKOFF_S = 0.5, 8.0
 
 # A longer `Retry-After` is left to the caller.
@@ -39,7 +39,7 @@ class Tollhouse(Operations):
         )
 
     def close(self) -> None:
-        """Close the connections."""
+        """Closes the connections."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -57,7 +57,7 @@ class Tollhouse(Operations):
         body: Mapping[str, object] | None = None,
         idempotency_key: str | None = None,
     ) -> Any:
-        """Send a request until it has an outcome. Return `data` of a success, if it has some."""
+        """Sends a request until it has an outcome. Returns the `data` of a success, if any."""
         request = self._http.build_request(method, path, params=_flat(query or {}), json=body)
         if method != "GET":
             request.headers["Idempotency-Key"] = idempotency_key or str(uuid.uuid4())
@@ -93,7 +93,7 @@ class Tollhouse(Operations):
             ) from error
         try:
             answer = response.json()
-        except ValueError:  # of a proxy before the host
+        except ValueError:  # from a proxy in front of the host
             answer = None
         if response.is_success and isinstance(answer, dict):
             return answer
@@ -111,7 +111,7 @@ class Tollhouse(Operations):
 
 
 def _flat(query: Mapping[str, object]) -> dict[str, Any]:
-    """`metadata` of a list of users has the names of parameters as keys."""
+    """Flattens objects: the keys of `metadata`, in a list of users, are parameter names."""
     flat: dict[str, Any] = {}
     for name, value in query.items():
         flat.update(value if isinstance(value, dict) else {name: value})
@@ -119,6 +119,6 @@ def _flat(query: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _delay_s(attempt: int, retry_after_s: int) -> float:
-    """Never less than `Retry-After`; jitter spreads clients that were rejected together."""
+    """Returns `Retry-After` plus the backoff; jitter spreads clients rejected at the same time."""
     backoff_s = min(_FIRST_BACKOFF_S * 2.0 ** (attempt - 1), _MAX_BACKOFF_S)
     return retry_after_s + backoff_s * random.uniform(0.5, 1)

@@ -2,7 +2,7 @@
 
 import re
 
-# `the amount field must be greater than 0`, in a batch behind `row 3: `.
+# Matches `the amount field must be greater than 0`, after `row 3: ` in a batch.
 _INVALID_FIELD = re.compile(r"(?:row \d+: )?the (\S+) field (.+)")
 
 
@@ -24,7 +24,7 @@ class TollhouseError(Exception):
         self.status = status
         """The HTTP status; 0 without a response."""
         self.fields: dict[str, str] = {invalid[1]: invalid[2]} if invalid else {}
-        """Errors by field: `{"amount": "must be greater than 0"}`. The host names the first."""
+        """Errors by field: `{"amount": "must be greater than 0"}`. The host reports only one."""
         self.request_id = request_id
         """The id of the last attempt in the logs of the host."""
         self.retry_after_s = retry_after_s

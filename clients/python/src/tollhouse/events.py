@@ -9,14 +9,14 @@ from tollhouse.models import WebhookEvent
 
 
 def verify_event(secret: str, headers: Mapping[str, str], raw_body: bytes | str) -> WebhookEvent:
-    """Verify signature and age of an event, and return it.
+    """Verifies signature and age of an event, and returns it.
 
-    `raw_body` is the body as it was received: parsed and serialized again, it has another
-    signature. `event["event"]` determines the type of `event["data"]`; ignore kinds that you do not
+    `raw_body` is the body as received: if it is parsed and serialized again, the signature does not
+    match. `event["event"]` determines the type of `event["data"]`; ignore kinds that you do not
     handle. Raises `WebhookVerificationError` if the event is not authentic.
     """
     webhook = Webhook(secret)
     try:
         return cast(WebhookEvent, webhook.verify(raw_body, dict(headers)))
-    except ValueError as error:  # a signature or a body that cannot be decoded
+    except ValueError as error:  # the signature or the body cannot be decoded
         raise WebhookVerificationError("malformed event") from error

@@ -21,7 +21,7 @@ pub const REMOVE_JOB: &str = "export.remove";
 const LINK_LIFETIME_SECONDS: i64 = 15 * 60;
 /// A finished file is removed one minute after its link expires.
 pub(super) const FILE_LIFETIME_SECONDS: i64 = LINK_LIFETIME_SECONDS + 60;
-/// Age of a stale row, counted from the planned removal: some hosts remove files without rows.
+/// Age of a stale row, counted from the planned removal: some hosts remove a file but not its row.
 const STALE_SECONDS: i64 = 24 * 3600;
 /// Maximum number of ids in memory; each further batch needs another search.
 const IDS_PER_BATCH: i64 = 100_000;

@@ -46,7 +46,7 @@ async fn import_under_lease(
     };
     let stored = app.store.write(store).await;
     if stored.is_err() {
-        // Early: otherwise the lease expires.
+        // Release the lease early instead of letting it expire.
         let release =
             async move |tx: &mut Tx| imports::release_lease(tx, &company_id, &lease).await;
         if let Err(error) = app.store.write(release).await {

@@ -68,7 +68,7 @@ impl Reservation {
             .await
     }
 
-    /// Returns the number of bytes then reserved.
+    /// Reserves space for `needed` bytes, and returns the number of bytes reserved.
     async fn reserve(&self, tx: &mut Tx, app: &App, needed: i64) -> Result<i64> {
         let limits = app.settings.service.exports();
         exports::lock(tx).await?;

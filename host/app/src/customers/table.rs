@@ -23,7 +23,7 @@ customer-1,Ada,Obi,,ada@example.com,'+2348012345678,10/12/1990,female,https://ex
 ,Kofi,Mensah,Yaw,kofi@example.com,'+233241234567,29/02/1988,male,,ghana,Greater Accra,Accra,,self-employed,true\r
 ";
 
-/// Column names of the employment status that are read; the second one is the field's name.
+/// Accepted column names of the employment status; the second is the field's name.
 const EMPLOYMENT_COLUMNS: [&str; 2] = ["employment_states", "employment_status"];
 
 /// Returns the name of a column's field.

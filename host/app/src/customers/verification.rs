@@ -9,7 +9,7 @@ use crate::{
     state::prelude::*,
 };
 
-/// What a code sent over a channel verifies.
+/// The address that a code sent over a channel verifies.
 struct Subject {
     noun: &'static str,
     address_noun: &'static str,
@@ -71,7 +71,8 @@ pub fn code_request(user: &User, channel: Channel) -> Result<CodeRequest> {
     Ok(CodeRequest::verification(key, destinations, wording, purpose))
 }
 
-/// Checks a code and verifies the address. Always commit, because wrong attempts are counted.
+/// Checks a code and verifies the address. The caller must always commit, because wrong attempts
+/// are counted.
 pub async fn verify(
     tx: &mut Tx,
     app: &App,

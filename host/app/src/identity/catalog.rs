@@ -58,7 +58,8 @@ pub struct View {
     continents: Vec<String>,
     /// Paths of the lookup endpoints.
     paths: Vec<String>,
-    /// Request field of the identifier, all of which must match the regular expression `pattern`.
+    /// Request field of the identifier. The whole identifier must match the regular expression
+    /// `pattern`.
     field: String,
     pattern: String,
 }

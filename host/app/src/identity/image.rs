@@ -32,8 +32,8 @@ impl Default for ImageLimiter {
 }
 
 impl ImageLimiter {
-    /// Acquires a permit for a lookup with an image; 503 if there is none, 429 if the company has
-    /// its half.
+    /// Acquires a permit for a lookup with an image; 503 if there is none, 429 if the company
+    /// already uses its half.
     pub fn try_acquire(
         &self,
         company_id: &CompanyId,

@@ -160,7 +160,7 @@ pub async fn set_active(
     .await
 }
 
-/// Deletes the reads of an operator up to a time.
+/// Deletes the recorded reads of an operator up to a time.
 pub async fn forget_reads(tx: &mut Tx, operator: &str, until: Timestamp) -> Result<()> {
     tx.sql("DELETE FROM identity_reads WHERE operator_id = $1 AND read_at <= $2")
         .params(params![operator, until])
@@ -186,7 +186,7 @@ pub async fn record_read(
     .await
 }
 
-/// Returns the number of users of the recorded reads.
+/// Returns the number of users in the recorded reads of an operator.
 pub async fn count_reads(tx: &mut Tx, operator: &str) -> Result<i64> {
     tx.sql("SELECT COUNT(*) FROM identity_reads WHERE operator_id = $1")
         .bind(operator)

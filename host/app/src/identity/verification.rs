@@ -64,8 +64,8 @@ async fn reachable(
     }
 }
 
-/// Checks a code and verifies the record. Always commit, because wrong attempts are counted. 400 if
-/// codes cannot verify the record.
+/// Checks a code and verifies the record. The caller must always commit, because wrong attempts are
+/// counted. 400 if codes cannot verify the record.
 pub async fn verify(
     tx: &mut Tx,
     app: &App,

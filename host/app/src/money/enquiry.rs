@@ -1,10 +1,10 @@
-//! Account enquiry: the names of the holders of bank accounts.
+//! Account enquiry: looks up the names of the holders of bank accounts.
 
 use super::prelude::*;
 use tollhouse_plugins::{Bank, Credentials};
 
 const FEATURE: &str = "payments";
-/// The interface of plugins that know the holders of accounts.
+/// The plugin interface that looks up account holders.
 const INTERFACE: &str = "account-enquiry";
 /// The request fields that an error of the provider may name.
 const FIELDS: [&str; 2] = ["bank_code", "account_number"];

@@ -66,7 +66,7 @@ async fn charge_of(app: &App, exception: &Exception) -> Result<Option<Charge>> {
     }
 }
 
-/// Returns the largest of the amounts that were requested, seen or taken, or are in suspense.
+/// Returns the largest of the requested, seen and taken amounts and the amount in suspense.
 fn amount(exception: &Exception, charge: Option<&Charge>) -> Minor {
     let taken = charge.and_then(|charge| charge.taken).unwrap_or_default();
     let suspense = Minor(exception.suspense.0.abs());
@@ -81,7 +81,7 @@ pub async fn fetch(State(app): State<App>, id: OwnedId) -> Result<DataResponse<E
 fields! {
     /// A change of an exception.
     Body EditException {
-        /// `true`: the caller works on the exception. `false`: nobody does.
+        /// `true`: assigns the exception to the caller. `false`: removes the assignment.
         mine: Option<Flag>,
         /// A note, added to the earlier ones.
         note: Option<Prose<1_000>>,
@@ -122,9 +122,9 @@ fields! {
     /// The resolution of an exception.
     Body ResolveException {
         /// `credit`: the money in suspense is credited to the company's wallet or, if the provider
-        /// has less than the ledger, debited from it. `refund`: the payer gets back what was taken.
-        /// `absorb`: of reconciliation, the service keeps or bears the difference. `none`: no money
-        /// moves; of reconciliation, what is in suspense goes back.
+        /// has less than the ledger, debited from it. `refund`: the charge is refunded. `absorb`
+        /// (reconciliation only): the service keeps or bears the difference. `none`: no money
+        /// moves; for reconciliation, the entry in suspense is reversed.
         action: OneOf<Resolution>,
         /// The reason, stored with the exception.
         reason: Text<500>,
@@ -141,7 +141,7 @@ pub async fn resolve(
     let ResolveException { action, reason } = body.read()?;
     let found = find(&app, &id).await?;
     let charge = charge_of(&app, &found).await?;
-    // Before the approval, which a refused resolution would use up.
+    // Checked first: a rejected resolution would use up the approval.
     check(&found, charge.as_ref(), &action)?;
     let amount = amount(&found, charge.as_ref());
     if amount > app.settings.approvals.approval_amount {
@@ -153,7 +153,7 @@ pub async fn resolve(
     let db = app.store.clone();
     db.write(async move |tx| {
         let OwnedId { owner, id } = id;
-        // The charge first, as everywhere.
+        // The charge is locked first, as everywhere.
         let charge = match (&owner, &found.charge) {
             (Owner::Company(company), Some(id)) => charges::lock_charge(tx, company, id).await?,
             _ => None,
@@ -162,7 +162,7 @@ pub async fn resolve(
         let mut found = charges::lock_exception(tx, &owner, &id).await?.ok_or_else(not_found)?;
         let amounts = |one: &Exception| (one.expected, one.seen, one.suspense);
         if amounts(&before) != amounts(&found) {
-            return Err(Error::Conflict("the exception has changed: read it again".to_owned()));
+            return Err(Error::Conflict("the exception has changed: fetch it again".to_owned()));
         }
         check(&found, charge.as_ref(), &action)?;
         charges::resolve_exception(tx, &app, &mut found, &reason).await?;
@@ -178,7 +178,7 @@ pub async fn resolve(
     .await
 }
 
-/// Returns 400 if the exception is resolved already, or if the action does not fit.
+/// Returns 400 if the exception is already resolved, or if the action does not apply to it.
 fn check(found: &Exception, charge: Option<&Charge>, action: &str) -> Result<()> {
     if found.state == charges::ExceptionState::Resolved {
         return Err(Error::invalid("the exception is already resolved"));
@@ -190,7 +190,7 @@ fn check(found: &Exception, charge: Option<&Charge>, action: &str) -> Result<()>
         )),
         (_, _) if found.is_of_reconciliation() => check_remedy(found, remedy(action)),
         ("absorb", _) => {
-            Err(Error::invalid("only a difference from the provider's list is absorbed"))
+            Err(Error::invalid("only a difference from the provider's list can be absorbed"))
         }
         ("credit", Some(charge)) if !charge.is_in_suspense() => {
             Err(Error::invalid("this charge has no money in suspense"))
@@ -246,7 +246,7 @@ async fn refund(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     charges::begin_refund(tx, app, charge, terms).await.map(drop)
 }
 
-/// The same for exceptions of the service, whose charge is not known.
+/// The same endpoints for exceptions of the service, whose charge is unknown.
 pub mod service {
     use super::{
         Actor, App, Body, DataResponse, EditException, Exception, OwnedId, ResolveException,

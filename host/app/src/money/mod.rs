@@ -1,4 +1,4 @@
-//! Taking money through a provider and refunding it: charges, payments and saved cards.
+//! Taking money through providers, refunding it, and reconciling it with their records.
 
 pub mod cards;
 pub mod charges;

@@ -1,4 +1,4 @@
-//! What money and lending name: `use crate::money::prelude::*`.
+//! Common imports of `money` and `lending`: `use crate::money::prelude::*`.
 
 pub use super::charges::{self, Charge, ChargeVerifier, METADATA_KEY};
 pub use crate::{

@@ -1,5 +1,5 @@
-//! Features for operators: operators and approvals, audit log, operator events, feeds, failing jobs,
-//! plugins, recordings, search, monitoring.
+//! Features for operators: operators and approvals, audit log, operator events, feeds, failing
+//! jobs, plugins, recordings, search, monitoring.
 
 pub mod audit;
 pub mod clock;

@@ -8,7 +8,7 @@ pub const TAGS: &[Tag] = &[
     (
         "sessions",
         "sessions",
-        "Notifications of one charge or refund, and the page on which a payer waits.",
+        "Notifications of one charge or refund, and the status page for its payer.",
     ),
     ("routing", "routing", "The choice of a provider for each payment of a company."),
     ("cards", "cards", "Cards saved by a verification charge, which is refunded."),
@@ -23,7 +23,7 @@ pub const TAGS: &[Tag] = &[
     (
         "reconciliation",
         "reconciliation",
-        "What providers list of their transactions and settlements, compared with the records.",
+        "Transactions and settlements that providers report, compared with the records.",
     ),
     ("exceptions", "exceptions", "Differences between records and their providers."),
     (
@@ -62,7 +62,7 @@ pub const TAGS: &[Tag] = &[
     ("members", "members", "People of a company, who use its portal."),
     ("providers", "providers", "Provider accounts of the service and of companies."),
     ("wallet", "wallet", "A company's balances, ledger entries and statements."),
-    ("totals", "totals", "Money that was taken, outcomes of payments, and what needs attention."),
+    ("totals", "totals", "Charged amounts, outcomes of payments, and what needs attention."),
     ("plans", "prices", "Prices of billing items, in a company's own plan or the default plan."),
     (
         "operator_events",
@@ -70,7 +70,7 @@ pub const TAGS: &[Tag] = &[
         "Events for operators and internal consumers: a feed, read by cursor.",
     ),
     ("plugins", "plugins", "Provider components, which can be replaced without a restart."),
-    ("calls", "plugin calls", "Numbers of plugin calls by hour."),
+    ("calls", "plugin calls", "Plugin call counts by hour."),
     ("recordings", "recorded calls", "Recorded plugin calls, with personal data masked."),
     (
         "operators",
@@ -83,7 +83,7 @@ pub const TAGS: &[Tag] = &[
         "Search across all companies by exact e-mail address, phone number, reference, id or amount.",
     ),
     ("audit", "audit", "Actions of operators, hash-chained."),
-    ("jobs", "jobs", "Jobs that fail each time, and their retry by operators."),
+    ("jobs", "jobs", "Jobs that fail repeatedly, and their retry by operators."),
     ("hosts", "hosts", "Hosts on this database, with the plugin versions that they serve."),
     ("master_key", "master key", "The key that seals secrets in the database, and its rotation."),
     ("metrics", "metrics", "Metrics in the Prometheus format."),

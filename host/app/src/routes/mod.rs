@@ -139,22 +139,22 @@ pub fn public_routes() -> Vec<Route> {
         get  "/api/v1/payment/fetch/{id}" Company(PAYMENTS_READ) payments::api::fetch "Fetch a payment" [];
         get  "/api/v1/payment/fetch/reference/{reference}" Company(PAYMENTS_READ) payments::api::fetch_by_reference "Fetch a payment by its reference" [];
         get  "/api/v1/payment/list" Company(PAYMENTS_READ) payments::api::list "List payments" [];
-        post "/api/v1/virtual-account/create" Company(ACCOUNTS_WRITE) virtual_accounts::api::create "Open a virtual account, or return the user's own" [404 502 504];
+        post "/api/v1/virtual-account/create" Company(ACCOUNTS_WRITE) virtual_accounts::api::create "Open a virtual account, or return the user's existing one" [404 502 504];
         get  "/api/v1/virtual-account/fetch/{virtual_account}" Company(ACCOUNTS_READ) virtual_accounts::api::fetch "Fetch a virtual account" [];
         get  "/api/v1/virtual-account/list/{user_id}" Company(ACCOUNTS_READ) virtual_accounts::api::list "List a user's virtual accounts" [];
         delete "/api/v1/virtual-account/delete/{virtual_account}" Company(ACCOUNTS_WRITE) virtual_accounts::api::delete "Close a virtual account" [502 504];
-        post "/api/v1/direct-debit/create" Company(MANDATES_WRITE) mandates::api::create "Begin a direct debit mandate, which the user authorizes" [404 502 504];
+        post "/api/v1/direct-debit/create" Company(MANDATES_WRITE) mandates::api::create "Create a direct debit mandate for the user to authorize" [404 502 504];
         get  "/api/v1/direct-debit/fetch/{direct_debit}" Company(MANDATES_READ) mandates::api::fetch "Fetch a direct debit mandate" [];
         get  "/api/v1/direct-debit/list/{user_id}" Company(MANDATES_READ) mandates::api::list "List a user's direct debit mandates" [];
         delete "/api/v1/direct-debit/delete/{direct_debit}" Company(MANDATES_WRITE) mandates::api::delete "Cancel and delete a direct debit mandate" [];
         get  "/api/v1/account/banks/{provider}/{currency}" Company(ACCOUNTS_READ) enquiry::banks "List the banks whose accounts can be resolved" [502 504];
         post "/api/v1/account/resolve" Company(ACCOUNTS_READ) enquiry::resolve "Resolve the name of a bank account's holder" [404 502 504];
-        get  "/api/v1/event/list" Company(EVENTS_READ) events::api::read "List events from a cursor on, oldest first" [];
+        get  "/api/v1/event/list" Company(EVENTS_READ) events::api::read "List events after a cursor, oldest first" [];
         post "/api/v1/event/trigger" Company(EVENTS_WRITE) events::api::trigger "Trigger an event with example data, for a test company" [];
         post "/api/v1/notifications/{provider}/{account}" Unauthenticated notifications::api::receive "Receive a provider webhook" [400 401 503];
         post "/api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}" Unauthenticated sessions::api::receive "Receive a provider webhook of one charge or refund" [400 401 503];
         put  "/api/v1/notifications/{provider}/{account}/{company}/{charge_or_refund}/{signature}" Unauthenticated sessions::api::receive_put "Receive a provider webhook of one charge or refund" [400 401 503];
-        get  "/pay/{company}/{charge}/{signature}" Unauthenticated sessions::page::show "Show the page on which a payer waits" [];
+        get  "/pay/{company}/{charge}/{signature}" Unauthenticated sessions::page::show "Show a payer the status page of a charge" [];
     }
 }
 
@@ -198,7 +198,7 @@ pub fn internal_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/wallet/entries" Operator(WALLET_READ) wallet::api::entries "List a company's ledger entries" [];
         get    "/internal/v1/companies/{company}/statement" Operator(WALLET_READ) wallet::statement::fetch "Fetch the statement of a company's wallet for a month" [];
         get    "/internal/v1/companies/{company}/totals" Operator(WALLET_READ) totals::of_company "Fetch totals of a company" [];
-        get    "/internal/v1/overview" Operator(WALLET_READ) totals::overview "Fetch what needs attention" [];
+        get    "/internal/v1/overview" Operator(WALLET_READ) totals::overview "Fetch an overview of what needs attention" [];
         get    "/internal/v1/totals" Operator(WALLET_READ) totals::of_service "Fetch totals of all companies" [];
         get    "/internal/v1/events" Operator(FEEDS_READ) operator_events::api::read "List operator events" [];
         get    "/internal/v1/companies/{company}/events" Operator(EVENTS_READ) events::api::list "List a company's events and their deliveries" [];
@@ -246,21 +246,21 @@ fn aftermath_routes() -> Vec<Route> {
         in permissions;
         get    "/internal/v1/refunds" Operator(REFUNDS_READ) refunds::api::list "List refunds of payments and verification charges" [];
         get    "/internal/v1/disputes" Operator(REFUNDS_READ) disputes::api::list "List disputes of all companies" [];
-        get    "/internal/v1/companies/{company}/disputes" Operator(REFUNDS_READ) disputes::api::list_of_company "List disputes of a company" [];
+        get    "/internal/v1/companies/{company}/disputes" Operator(REFUNDS_READ) disputes::api::list_of_company "List a company's disputes" [];
         get    "/internal/v1/companies/{company}/disputes/{dispute}" Operator(REFUNDS_READ) disputes::api::fetch "Fetch a dispute" [];
         post   "/internal/v1/companies/{company}/disputes/{dispute}/answer" Operator(DISPUTES_ANSWER) disputes::api::answer "Answer a dispute at the provider" [409 502 503 504];
         get    "/internal/v1/exceptions" Operator(REFUNDS_READ) exceptions::list "List exceptions of charges" [];
         get    "/internal/v1/exceptions/{service_exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::service::fetch "Fetch an exception of the service" [];
-        patch  "/internal/v1/exceptions/{service_exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::service::edit "Take over an exception of the service, or add a note" [];
+        patch  "/internal/v1/exceptions/{service_exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::service::edit "Assign an exception of the service to yourself, or add a note" [];
         post   "/internal/v1/exceptions/{service_exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::service::resolve "Resolve an exception of the service" [409];
         get    "/internal/v1/accounts/{account}/days" Operator(REFUNDS_READ) reconciliation::api::list "List the reconciled days of a provider account" [];
         get    "/internal/v1/accounts/{account}/days/{day}" Operator(REFUNDS_READ) reconciliation::api::fetch "Fetch a reconciled day of a provider account" [];
         get    "/internal/v1/companies/{company}/accounts/{account}/days" Operator(REFUNDS_READ) reconciliation::api::list_of_company "List the reconciled days of a company's own provider account" [];
         get    "/internal/v1/companies/{company}/accounts/{account}/days/{day}" Operator(REFUNDS_READ) reconciliation::api::fetch_of_company "Fetch a reconciled day of a company's own provider account" [];
         post   "/internal/v1/accounts/{account}/days/{day}/close" Operator(EXCEPTIONS_RESOLVE) reconciliation::api::close "Close a day of a provider account" [];
-        post   "/internal/v1/accounts/{account}/reconcile" Operator(EXCEPTIONS_RESOLVE) reconciliation::api::reconcile "List the transactions of a provider account now" [];
+        post   "/internal/v1/accounts/{account}/reconcile" Operator(EXCEPTIONS_RESOLVE) reconciliation::api::reconcile "Reconcile a provider account now" [];
         get    "/internal/v1/companies/{company}/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::fetch "Fetch an exception of a charge" [];
-        patch  "/internal/v1/companies/{company}/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::edit "Take over an exception, or add a note" [];
+        patch  "/internal/v1/companies/{company}/exceptions/{exception}" Operator(EXCEPTIONS_RESOLVE) exceptions::edit "Assign an exception to yourself, or add a note" [];
         post   "/internal/v1/companies/{company}/exceptions/{exception}/resolve" Operator(EXCEPTIONS_RESOLVE) exceptions::resolve "Resolve an exception of a charge" [409];
         get    "/internal/v1/card-refunds" Operator(REFUNDS_READ) refunds::api::list_of_cards "List refunds of card verification charges" [];
         post   "/internal/v1/companies/{company}/card-refunds/{refund}/retry" Operator(REFUNDS_WRITE) refunds::api::retry_of_card "Retry the refund of a card verification charge" [];
@@ -275,7 +275,7 @@ fn customer_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/payments/{payment}" Operator(PAYMENTS_READ) payments::api::fetch "Fetch a company's payment" [];
         get    "/internal/v1/companies/{company}/payments/reference/{reference}" Operator(PAYMENTS_READ) payments::api::fetch_by_reference "Fetch a company's payment by its reference" [];
         get    "/internal/v1/companies/{company}/payments/{payment}/timeline" Operator(PAYMENTS_READ) payments::api::timeline "Fetch the timeline of a company's payment" [];
-        get    "/internal/v1/companies/{company}/payments/{payment}/routing" Operator(PAYMENTS_READ) payments::api::routing "Fetch why a payment's provider was chosen" [];
+        get    "/internal/v1/companies/{company}/payments/{payment}/routing" Operator(PAYMENTS_READ) payments::api::routing "Fetch the routing decisions of a payment" [];
         post   "/internal/v1/companies/{company}/payments/{payment}/verify" Operator(PAYMENTS_VERIFY) payments::api::verify_of_company "Verify a company's payment with the provider" [502 504];
         post   "/internal/v1/companies/{company}/payments/{payment}/refund" Operator(REFUNDS_WRITE) payments::api::refund "Refund a payment" [409 502 504];
         get    "/internal/v1/companies/{company}/payments/{payment}/refund" Operator(REFUNDS_READ) payments::api::fetch_refund "Fetch the refund of a payment" [];
@@ -288,11 +288,11 @@ fn customer_routes() -> Vec<Route> {
         get    "/internal/v1/companies/{company}/users/{user_id}/loans" Operator(LENDING_READ) loans::api::list_of_user "List a user's loans" [];
         get    "/internal/v1/companies/{company}/recollections" Operator(LENDING_READ) recollections::api::list "List a company's recollections" [];
         get    "/internal/v1/companies/{company}/recollections/{recollection}" Operator(LENDING_READ) recollections::api::fetch "Fetch a recollection" [];
-        get    "/internal/v1/companies/{company}/recollections/{recollection}/routing" Operator(LENDING_READ) recollections::api::routing "Fetch why a recollection's provider was chosen" [];
+        get    "/internal/v1/companies/{company}/recollections/{recollection}/routing" Operator(LENDING_READ) recollections::api::routing "Fetch the routing decisions of a recollection" [];
         get    "/internal/v1/companies/{company}/recollections/reference/{reference}" Operator(LENDING_READ) recollections::api::fetch_by_reference "Fetch a recollection with its loan by its reference" [];
         put    "/internal/v1/companies/{company}/loans/{loan}" Operator(LENDING_WRITE) loans::api::put "Create or replace a loan" [];
         get    "/internal/v1/companies/{company}/loans/{loan}" Operator(LENDING_READ) loans::api::fetch "Fetch a loan" [];
-        get    "/internal/v1/companies/{company}/loans/{loan}/attempts" Operator(LENDING_READ) collections::api::attempts "List the attempts to collect a loan by a policy" [];
+        get    "/internal/v1/companies/{company}/loans/{loan}/attempts" Operator(LENDING_READ) collections::api::attempts "List the collection attempts of a loan" [];
         put    "/internal/v1/companies/{company}/collection-policy" Operator(LENDING_WRITE) collections::api::put "Set the collection policy of a company" [];
         get    "/internal/v1/companies/{company}/collection-policy" Operator(COMPANIES_READ) collections::api::fetch "Fetch the collection policy of a company" [];
         get    "/internal/v1/companies/{company}/collection-policy/versions" Operator(COMPANIES_READ) collections::api::versions "List the versions of a company's collection policy" [];
@@ -302,7 +302,7 @@ fn customer_routes() -> Vec<Route> {
     }
 }
 
-/// The routes for what runs the service: plugins, hosts, jobs and the master key.
+/// The routes for the platform: plugins, hosts, jobs and the master key.
 fn platform_routes() -> Vec<Route> {
     routes! {
         in permissions;
@@ -317,7 +317,7 @@ fn platform_routes() -> Vec<Route> {
         delete "/internal/v1/plugins/{plugin}/{digest}" Operator(PLUGINS_WRITE) plugins::uninstall "Uninstall an inactive version of a plugin" [409];
         get    "/internal/v1/plugins/{plugin}/recordings" Operator(RECORDINGS_READ) recordings::api::list "List recorded calls of a plugin" [];
         get    "/internal/v1/plugins/{plugin}/recordings/{recording}" Operator(RECORDINGS_READ) recordings::api::fetch "Fetch a recorded call" [];
-        get    "/internal/v1/plugin-calls" Operator(PLUGINS_READ) calls::by_hour "Fetch numbers of plugin calls by hour" [];
+        get    "/internal/v1/plugin-calls" Operator(PLUGINS_READ) calls::by_hour "Fetch plugin call counts by hour" [];
         get    "/internal/v1/publishers" Operator(PLUGINS_READ) plugins::publishers::list "List trusted plugin publishers" [];
         put    "/internal/v1/publishers/{publisher}" Operator(PUBLISHERS_WRITE) plugins::publishers::trust "Trust a plugin publisher with its keys" [409];
         delete "/internal/v1/publishers/{publisher}" Operator(PUBLISHERS_WRITE) plugins::publishers::distrust "Stop trusting a plugin publisher" [409];
@@ -340,12 +340,12 @@ fn operator_routes() -> Vec<Route> {
         post   "/internal/v1/operators/{operator}/tokens" Operator(OPERATORS_WRITE) operators::api::create_token "Create a token of an operator" [409];
         delete "/internal/v1/operators/{operator}/tokens/{token}" Operator(OPERATORS_WRITE) operators::api::revoke_token "Revoke a token of an operator" [409];
         post   "/internal/v1/operators/{operator}/invite" Operator(OPERATORS_WRITE) operators::api::sessions::invite "Invite a person to set a password" [409];
-        post   "/internal/v1/sign-in" Unauthenticated operators::api::sessions::sign_in "Sign a person in" [400 401 403 429];
+        post   "/internal/v1/sign-in" Unauthenticated operators::api::sessions::sign_in "Sign in" [400 401 403 429];
         post   "/internal/v1/sign-in/enrol" Unauthenticated operators::api::sessions::enrol "Prepare the password of an invited person" [400 401 403 429];
         post   "/internal/v1/sign-in/confirm" Unauthenticated operators::api::sessions::confirm "Confirm the enrolment of an invited person" [400 401 403 429];
         post   "/internal/v1/sign-in/oidc/begin" Unauthenticated operators::api::sessions::begin_oidc "Begin a sign-in with the OpenID provider" [400 403 429];
         post   "/internal/v1/sign-in/oidc/finish" Unauthenticated operators::api::sessions::finish_oidc "Finish a sign-in with the OpenID provider" [400 401 403 429];
-        post   "/internal/v1/sign-out" Operator(ANY_OPERATOR) operators::api::sessions::sign_out "Sign a person out" [];
+        post   "/internal/v1/sign-out" Operator(ANY_OPERATOR) operators::api::sessions::sign_out "Sign out" [];
         get    "/internal/v1/me" Operator(ANY_OPERATOR) operators::api::sessions::me "Fetch the operator of this token" [];
         get    "/internal/v1/me/views" Operator(ANY_OPERATOR) operators::views::list "List the saved views of the operator of this token" [];
         put    "/internal/v1/me/views/{list}/{view}" Operator(ANY_OPERATOR) operators::views::save "Save the filters of a list under a name" [409];
@@ -357,9 +357,9 @@ fn operator_routes() -> Vec<Route> {
         post   "/internal/v1/approvals/{approval}/approve" Operator(APPROVALS_DECIDE) operators::approvals::api::approve "Approve an action of another operator" [409];
         post   "/internal/v1/approvals/{approval}/reject" Operator(APPROVALS_DECIDE) operators::approvals::api::reject "Reject an action of another operator" [409];
         get    "/internal/v1/audit" Operator(AUDIT_READ) audit::of_service "List the audit log of the service" [];
-        get    "/internal/v1/audit/chain" Operator(AUDIT_READ) audit::chain_of_service "Read the audit log of the service in order" [];
+        get    "/internal/v1/audit/chain" Operator(AUDIT_READ) audit::chain_of_service "List the audit log of the service in chain order" [];
         get    "/internal/v1/companies/{company}/audit" Operator(AUDIT_READ) audit::of_company "List the audit log of a company" [];
-        get    "/internal/v1/companies/{company}/audit/chain" Operator(AUDIT_READ) audit::chain_of_company "Read the audit log of a company in order" [];
+        get    "/internal/v1/companies/{company}/audit/chain" Operator(AUDIT_READ) audit::chain_of_company "List the audit log of a company in chain order" [];
     }
 }
 
@@ -378,7 +378,7 @@ pub fn webhooks() -> Vec<Webhook> {
     webhooks! {
         "card.validation.success" cards::EventData: "A card was verified and can be charged";
         "card.validation.failed" cards::EventData: "The verification charge of a card failed";
-        "direct_debit.created" mandates::EventData: "A mandate was begun, and the customer can authorize it";
+        "direct_debit.created" mandates::EventData: "A mandate was created, and the customer can authorize it";
         "direct_debit.approved" mandates::EventData: "A customer authorized a mandate, which the bank has yet to activate";
         "direct_debit.ready" mandates::EventData: "A mandate can be charged";
         "direct_debit.cancelled" mandates::EventData: "A mandate was declined, cancelled or revoked, or has expired";
@@ -388,9 +388,9 @@ pub fn webhooks() -> Vec<Webhook> {
         "payment.partly_refunded" payments::EventData: "A part of a payment was refunded";
         "payment.disputed" disputes::EventData: "A payer disputes a payment";
         "payment.dispute_closed" disputes::EventData: "A dispute of a payment was won or lost";
-        "recollection.success" recollections::EventData: "A loan was repaid";
+        "recollection.success" recollections::EventData: "A repayment succeeded";
         "recollection.failed" recollections::EventData: "A repayment failed";
-        "recollection.reversed" recollections::EventData: "The provider took a repayment back";
+        "recollection.reversed" recollections::EventData: "The provider reversed a repayment";
         "recollection.disputed" disputes::EventData: "A payer disputes a repayment";
         "recollection.dispute_closed" disputes::EventData: "A dispute of a repayment was won or lost";
         "installment.upcoming" collections::EventData: "An installment will be due";
@@ -424,7 +424,7 @@ pub static INTERNAL_DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     openapi::document(&internal_routes(), &contents)
 });
 
-/// Builds the router of a listener, with the pages for people that it serves.
+/// Builds the router of a listener, with the console or portal that it serves.
 pub fn router(app: &App, routes: Vec<Route>) -> Router {
     let settings = &app.settings;
     let is_internal = is_internal(&routes);

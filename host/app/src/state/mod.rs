@@ -94,10 +94,10 @@ pub struct Tables {
     pub dispute_job: &'static str,
 }
 
-/// Attempts to sign in from one address at once; afterwards one every two seconds.
+/// Burst of sign-in attempts from one address; then one every two seconds.
 const SIGN_IN_BURST: NonZeroU32 = NonZeroU32::new(30).expect("not zero");
 
-/// Invitations of a company at once; afterwards one every minute.
+/// Burst of invitations of one company; then one every minute.
 const INVITATION_BURST: NonZeroU32 = NonZeroU32::new(20).expect("not zero");
 
 pub struct RateLimits {

@@ -22,7 +22,7 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
         column("Detected", |exception| Cell::time(&exception["created_at"])),
         column("Kind", |exception| Cell::state(&exception["kind"])),
         column("Company", |exception| company_cell(&session, &exception["company"])),
-        column("Charge of", |exception| Cell::text(&exception["owner_kind"])),
+        column("Record", |exception| Cell::text(&exception["owner_kind"])),
         column("Provider", |exception| Cell::text(&exception["payment_service"])),
         money("Requested or recorded", "expected", "currency"),
         money("At the provider", "seen", "seen_currency"),
@@ -93,7 +93,7 @@ struct Note {
     text: String,
 }
 
-/// Shows an exception, what was noted about it, and the form that resolves it.
+/// Shows an exception, its notes, and the form that resolves it.
 pub async fn show(session: Session, Path(named): Path<Named>) -> PageResult {
     let exception = session.get(&named.path(), &[]).await?;
     let (href, label) = (session.href(&["exceptions"], &[]), "Exceptions".to_owned());
@@ -122,7 +122,7 @@ fn facts(session: &Session, exception: &Value) -> Vec<Fact> {
         ("Kind", Cell::state(&exception["kind"])),
         ("State", Cell::state(&exception["state"])),
         ("Company", company_cell(session, &exception["company"])),
-        ("Charge of", charged),
+        ("Record", charged),
         ("Provider", Cell::text(&exception["payment_service"])),
         ("Service reference", Cell::code(&exception["service_ref"])),
         ("Requested or recorded", Cell::money(&exception["expected"], &exception["currency"])),
@@ -136,7 +136,7 @@ fn facts(session: &Session, exception: &Value) -> Vec<Fact> {
     ]
 }
 
-/// What the form that edits an exception sends: one of its buttons, or a note.
+/// The data of the form that edits an exception: the button that was pressed, or a note.
 #[derive(Deserialize)]
 pub struct Edit {
     form_token: String,

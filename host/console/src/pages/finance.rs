@@ -23,8 +23,8 @@ fn columns(session: &Session) -> Vec<Column<'_>> {
         }),
         column("Provider", |row| Cell::text(&row["provider"])),
         column("Company", |row| company_cell(session, &row["company"])),
-        column("Of", |row| Cell::text(&row["kind"])),
-        right("Number", |row| Cell::text(&row["number"])),
+        column("Kind", |row| Cell::text(&row["kind"])),
+        right("Count", |row| Cell::text(&row["number"])),
         money("Taken", "amount", "currency"),
         money("Fees", "fees", "currency"),
         money("Refunded", "refunded", "currency"),
@@ -40,7 +40,7 @@ fn totals<'c>(session: &'c Session, source: &'c [&'c str]) -> List<'c> {
         paging: Paging::WholeField("taken"),
         filters: FILTERS,
         columns: columns(session),
-        empty: "No money was taken in these days.",
+        empty: "No money was taken on these days.",
     }
 }
 

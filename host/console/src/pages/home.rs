@@ -1,4 +1,4 @@
-//! The first page: one search for everything, and what needs attention.
+//! The first page: one search for everything, and the items that need attention.
 
 use askama::Template;
 use axum::{
@@ -36,7 +36,7 @@ pub struct Tile {
 struct Home {
     frame: Frame,
     q: String,
-    /// Whether the person finds requests by their id.
+    /// Whether the person may search for requests by their id.
     finds_requests: bool,
     results: Option<Table>,
     tiles: Vec<Tile>,
@@ -119,7 +119,7 @@ fn href(session: &Session, hit: &Value, q: &str) -> Option<String> {
     }
 }
 
-/// A list of what needs attention.
+/// A list of items that need attention.
 struct TileSource {
     permission: &'static str,
     /// The list of the interface, and its filter.

@@ -18,9 +18,9 @@ use crate::{
     session::Session,
 };
 
-/// Records on a page.
+/// Number of records on a page.
 const PAGE_SIZE: &str = "25";
-/// Records that a CSV file fetches at once, and its maximum number of records.
+/// Number of records fetched at once for a CSV file, and its maximum number of records.
 const EXPORT_PAGE_SIZE: &str = "1000";
 const MAX_EXPORTED: usize = 50_000;
 

@@ -1,4 +1,4 @@
-//! Days of provider accounts: what the provider lists, compared with the records.
+//! Days of provider accounts: the provider's lists, compared with the host's records.
 
 use askama::Template;
 use axum::extract::{Form as FormBody, Path};
@@ -86,7 +86,7 @@ pub async fn days(session: Session, Path(account): Path<String>) -> PageResult {
         frame: Frame::new(&session, TITLE, DAYS),
         parent: Some(parent(&session, &["reconciliation"], TITLE)),
         days: list_days(&session, None, &account).await?,
-        reconcile: session.button("exceptions.resolve", "List the transactions now", "", action),
+        reconcile: session.button("exceptions.resolve", "Reconcile now", "", action),
     })
 }
 
@@ -142,7 +142,7 @@ pub async fn show(session: Session, Path((account, day)): Path<(String, String)>
     let found = session.get(&["accounts", &account, "days", &day], &[]).await?;
     let action = session.href(&["reconciliation", &account, &day, "close"], &[]);
     let question =
-        "A later change of a closed day is an exception. A closed day cannot be opened again.";
+        "A later change to a closed day is an exception. A closed day cannot be reopened.";
     let close = match found["closed"].is_null() {
         true => session.button("exceptions.resolve", "Close the day", question, action),
         false => Cell::Empty,

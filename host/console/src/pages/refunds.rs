@@ -17,7 +17,7 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     let columns = vec![
         column("Requested", |refund| Cell::time(&refund["created_at"])),
         column("Company", |refund| company_cell(&session, &refund["company"])),
-        column("Charge of", |refund| Cell::text(&refund["of"])),
+        column("Record", |refund| Cell::text(&refund["of"])),
         money("Amount", "amount", "currency"),
         column("State", |refund| Cell::state(&refund["state"])),
         column("Provider", |refund| Cell::text(&refund["payment_service"])),

@@ -1,4 +1,4 @@
-//! What needs attention today, and how payments go.
+//! Items that need attention today, and the state of payments.
 
 use std::collections::HashMap;
 
@@ -75,9 +75,9 @@ async fn money_section(session: &Session) -> ApiResult<MoneySection> {
 
 fn taken(rows: &Value) -> Table {
     let columns = [
-        column("Of", |row| Cell::text(&row["kind"])),
+        column("Kind", |row| Cell::text(&row["kind"])),
         column("Provider", |row| Cell::text(&row["provider"])),
-        right("Number", |row| Cell::text(&row["number"])),
+        right("Count", |row| Cell::text(&row["number"])),
         money("Taken", "amount", "currency"),
         money("Fees", "fees", "currency"),
         money("Refunded", "refunded", "currency"),
@@ -134,7 +134,7 @@ fn pending(rows: &Value) -> Table {
         column("Age", |row| {
             let (from, before) = (plain(&row["from_hours"]), plain(&row["before_hours"]));
             Cell::Text(match &*before {
-                "" => format!("{from} h and more"),
+                "" => format!("{from} h or more"),
                 _ => format!("{from} to {before} h"),
             })
         }),
@@ -173,5 +173,5 @@ fn wallets(session: &Session, rows: &Value) -> Table {
         money("Balance", "balance", "currency"),
         money("Threshold", "threshold", "currency"),
     ];
-    Table::new("Low wallets", rows, &columns, "No wallet is below its threshold.")
+    Table::new("Low wallet balances", rows, &columns, "No wallet is below its threshold.")
 }

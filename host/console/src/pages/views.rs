@@ -21,7 +21,7 @@ pub struct SavedViews {
     pub save: Option<String>,
     /// The filters to save, as a query.
     pub query: String,
-    /// The page that follows.
+    /// The page to which the person returns.
     pub back: String,
     pub form_token: String,
 }

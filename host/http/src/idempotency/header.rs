@@ -45,8 +45,8 @@ pub fn key(request: &Request) -> Result<Option<&str>> {
     Ok(Some(key))
 }
 
-/// Names for what a request with a key creates and its client does not name: the same in each run,
-/// so that a run finds what an interrupted one created.
+/// Names for records that a request with a key creates and its client does not name. They are the
+/// same in each run, so that a run finds what an interrupted one created.
 #[derive(Clone, Default)]
 pub struct IdempotentRequest(Option<String>);
 
@@ -81,7 +81,7 @@ pub async fn run_once(
     let run = server.tasks.spawn(async move {
         let response = claim_and_run(&running, (&owner, &operator), &key, request, next).await;
         drop(held);
-        // Here, so that errors are logged even if the client has disconnected.
+        // Converted here, so that errors are logged even if the client has disconnected.
         response.unwrap_or_else(IntoResponse::into_response)
     });
     match timeout(time, run).await {

@@ -97,7 +97,7 @@ fn key_state(row: &store::Row, same: bool, now: Timestamp) -> KeyState {
     }
 }
 
-/// Returns the longest time of a run. Later it might no longer be the only one.
+/// Returns the maximum duration of a run. Beyond it, another run might begin.
 #[must_use]
 pub fn max_run_time(server: &Server) -> Duration {
     server.limits.request_timeout + GRACE

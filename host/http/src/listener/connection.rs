@@ -132,7 +132,7 @@ struct State {
     /// True during an incomplete request head of HTTP/1.1.
     in_headers: bool,
     protocol: Protocol,
-    /// Start of the time during which the client has not read pending output.
+    /// Time since which the client has not read pending output.
     unread_since: Option<Instant>,
     cut: bool,
 }

@@ -166,7 +166,7 @@ async fn accept(tcp: &TcpListener) -> (TcpStream, IpAddr) {
 }
 
 /// Returns the key for counting connections and attempts of a client: the IPv4 address, or the /64
-/// network of a site.
+/// network of an IPv6 address.
 #[must_use]
 pub fn connection_limit_key(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

@@ -85,8 +85,8 @@ impl Document {
         parameters.filter(|parameter| parameter["in"] == "query").filter_map(name).collect()
     }
 
-    /// Returns the names of the fields of a route's query string and body. That of a field in an
-    /// object follows the object's name and a dot; that in a list has none before it.
+    /// Returns the names of the fields of a route's query string and body. A field of an object is
+    /// prefixed by the object's name and a dot; a field of list items has no prefix.
     pub fn field_names<S>(&self, route: &Route<S>) -> BTreeSet<String> {
         let mut names: BTreeSet<String> = self.query_parameters(route).iter().cloned().collect();
         let operation = &self.routes["paths"][documented_path(route.path)][route.method];

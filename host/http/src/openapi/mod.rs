@@ -12,7 +12,7 @@ pub use super::describe::{Describe, Described, Description, description};
 use super::{ANY_OPERATOR, Access, Route};
 use tollhouse_platform::error::Failure;
 
-/// Named schemas of requests and of responses, in which one type may differ.
+/// Named schemas, separate for requests and responses because those of a type may differ.
 struct Schemas {
     requests: SchemaGenerator,
     responses: SchemaGenerator,

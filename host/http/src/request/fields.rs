@@ -4,7 +4,7 @@ use std::{marker::PhantomData, ops::Deref};
 
 use tollhouse_platform::error::Result;
 
-/// Declares a request: `fields! { Body Name { field: Kind, … } }` or `fields! { Query Name { … } }`.
+/// Declares a request: `fields! { Body Name { field: Kind, … } }`, or with `Query` for `Body`.
 ///
 /// It yields the struct `Name` of the values and `Name::read`, which reads the fields in order, so
 /// that an error names the first invalid one. `field as "name": Kind` has another name in the
@@ -16,8 +16,8 @@ use tollhouse_platform::error::Result;
 ///   and of those before it.
 ///
 /// Conditions and checks may need more: `Body Name(body, app: &App)` names the source and adds
-/// parameters to `read`. Without parameters, `Body::read` and
-/// `Query::read` read it, and it may be nested.
+/// parameters to `read`. A request without parameters is read by `Body::read` or `Query::read`, and
+/// may be nested.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! __fields {

@@ -69,7 +69,7 @@ impl Fields {
         self.values.get(field).filter(|value| !value.is_null())
     }
 
-    /// Returns what `get` finds in the value of a field; otherwise it must be `what`.
+    /// Returns what `get` finds in a field's value. If nothing, the error says it must be `what`.
     fn typed<'v, V>(
         &'v self,
         field: &str,
@@ -86,7 +86,7 @@ impl Fields {
         F::read(self, name)
     }
 
-    /// Reads a field of the kind `K` that `fits`; otherwise it must be `what`.
+    /// Reads a field of the kind `K`. If it does not fit, the error says it must be `what`.
     pub(super) fn checked<K: Kind>(
         &self,
         field: &str,

@@ -74,7 +74,7 @@ impl<T: JsonSchema> Describe for Query<T> {
     }
 }
 
-/// The parameters of a query string. The last one of a name counts.
+/// The parameters of a query string. If a name is repeated, its last value counts.
 #[derive(Clone, Debug, Default)]
 pub struct Parameters(HashMap<String, String>);
 
@@ -88,7 +88,7 @@ impl Parameters {
         self.0.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
 
-    /// Returns the value that `parse` makes of a parameter; otherwise it must be `what`.
+    /// Parses a parameter. If `parse` returns `None`, the error says it must be `what`.
     fn parsed<'p, V>(
         &'p self,
         name: &str,

@@ -1,6 +1,6 @@
-//! The access log: one line per request with its status and duration, besides the metrics, the trace
-//! span and the log of API requests. Assigns the request id, from the client or new, which every log
-//! line of the request and the response have.
+//! The access log: one line per request with its status and duration, besides the metrics, the
+//! trace span and the log of API requests. Assigns the request id, the client's or a new one, which
+//! is in the response and in every log line of the request.
 
 use axum::{
     extract::{MatchedPath, Request, State},

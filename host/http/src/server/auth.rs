@@ -59,7 +59,7 @@ pub struct CompanyCall {
     pub scope: Permission,
     /// The method and the route, for example `GET /api/v1/payment/list`.
     pub operation: String,
-    /// Where the key is noted for the log of API requests, if there is one.
+    /// Receives the id of the key for the log of API requests, if there is one.
     pub key: Option<CallingKey>,
 }
 
@@ -89,8 +89,8 @@ pub trait Principals: Clone + Send + Sync + 'static {
     /// Returns whether this host accepted the key or token before, and has not refused it since.
     fn is_accepted(&self, key: &str) -> bool;
 
-    /// Authenticates a company, checks that its key may make this call, adds what handlers extract to
-    /// `extensions`, and returns the company's id.
+    /// Authenticates a company, checks that its key may make this call, adds what handlers extract
+    /// to `extensions`, and returns the company's id.
     fn company(
         &self,
         key: &str,

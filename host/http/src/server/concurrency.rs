@@ -1,4 +1,4 @@
-//! Limits of a listener on what is in progress: of all requests, and of those of one company.
+//! Limits of a listener on concurrent requests: on all of them, and on those of one company.
 
 use std::sync::Arc;
 
@@ -15,9 +15,9 @@ use tollhouse_platform::{
 pub struct ConcurrencyLimiters {
     /// Limiter of authenticated requests.
     pub authenticated: ConcurrencyLimiter,
-    /// Limiter of requests without authentication, separate from `callers`.
+    /// Limiter of requests without authentication, separate from `authenticated`.
     pub unauthenticated: ConcurrencyLimiter,
-    /// Limiter of lookups of keys that are new to this host, separate from `callers`.
+    /// Limiter of lookups of keys that are new to this host, separate from `authenticated`.
     pub lookups: ConcurrencyLimiter,
     /// Limiter of bodies above the usual size, which are held in memory.
     pub uploads: ConcurrencyLimiter,

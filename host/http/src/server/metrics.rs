@@ -1,4 +1,5 @@
-//! The Prometheus endpoint, on the internal listener. No key: metrics have no personal data.
+//! The Prometheus endpoint of the internal listener. It needs no key, because metrics contain no
+//! personal data.
 
 use axum::{
     extract::State,

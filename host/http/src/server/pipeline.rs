@@ -47,7 +47,7 @@ pub async fn handle<P: Principals>(
     next: Next,
 ) -> Response {
     let mut response = gate.run(request, next).await.unwrap_or_else(IntoResponse::into_response);
-    // Another name is one that the client made up: it can be an e-mail address.
+    // Any other name was made up by the client, and can be an e-mail address.
     if let Some(error) = response.extensions_mut().get_mut::<ErrorSummary>() {
         error.field.take_if(|field| !gate.field_names.contains(field));
     }

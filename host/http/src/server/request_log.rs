@@ -1,5 +1,5 @@
-//! The log of API requests: what the application learns of each request with an API key, once it
-//! has ended. Never a path, a query string, a body or the message of an error.
+//! The log of completed requests with an API key, for the application. It never contains a path, a
+//! query string, a body or the message of an error.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -26,7 +26,7 @@ pub struct CompletedRequest {
     /// Status of the response; 499 if the client closed the connection before it.
     pub status: u16,
     pub duration: Duration,
-    /// Of a response with an error. The field is one that the route documents.
+    /// Summary of an error response. Its field is one that the route documents.
     pub error: Option<ErrorSummary>,
 }
 

@@ -1,5 +1,5 @@
-//! Limits the bytes of large responses that clients have not received yet: of all, and of those of
-//! one company.
+//! Limits the bytes of large responses that clients have not received yet: of all of them, and of
+//! those of one company.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const BYTES_PER_REQUEST: usize = 256 << 10;
 #[derive(Clone)]
 pub struct ResponseLimiter {
     kib: Arc<Semaphore>,
-    /// Half of `kib` each.
+    /// Each owner may use half of `kib`.
     owners: OwnerMap<Owner, Semaphore>,
     owner_kib: usize,
 }
@@ -51,9 +51,9 @@ impl ResponseLimiter {
     }
 
     /// Counts a large response until it is sent; one that exceeds the share of its owner counts as
-    /// the whole share. 429 if the responses of this owner, 503 if those of all take too much memory.
-    /// Not counted are streams, which are not held in memory, and what unauthenticated clients get:
-    /// files and documents, which exist once.
+    /// the whole share. 429 if the responses of this owner take too much memory, 503 if those of
+    /// all do. Streams are not counted, because they are not held in memory. Responses to
+    /// unauthenticated clients are not counted either: files and documents, which exist once.
     pub async fn count(&self, owner: Option<Owner>, response: Response) -> Result<Response> {
         let size = response.body().size_hint().exact().unwrap_or(0);
         let Some(owner) = owner.filter(|_| size > LARGE) else { return Ok(response) };

@@ -111,7 +111,7 @@ fn count() -> impl TypedValueParser<Value = usize> {
     positive().map(to_usize)
 }
 
-/// 0 is no limit.
+/// 0 means no limit.
 fn count_or_unlimited() -> impl TypedValueParser<Value = usize> {
     clap::value_parser!(u32).map(|count| if count == 0 { usize::MAX } else { to_usize(count) })
 }

@@ -1,5 +1,5 @@
-//! Background work: jobs, which survive a restart, and tasks, which do not; buffers of logs; and the
-//! runtime of all.
+//! Background work: jobs, which survive a restart; tasks, which do not; log buffers; and the
+//! runtime.
 
 pub mod jobs;
 pub mod log_buffer;

@@ -25,8 +25,8 @@ pub fn install_provider() {
     let _ = provider().install_default();
 }
 
-/// Returns the builder of an HTTP client without a proxy, which trusts the system's CA certificates.
-/// These are read once per process, because parsing them takes long.
+/// Returns the builder of an HTTP client without a proxy, which trusts the system's CA
+/// certificates. These are read once per process, because parsing them takes long.
 pub fn http_client() -> ClientBuilder {
     install_provider();
     let client = Client::builder().no_proxy();

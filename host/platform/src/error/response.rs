@@ -40,8 +40,8 @@ impl ErrorSummary {
     }
 }
 
-/// Returns the field of a message like `the amount field must be a number`. That of a batch begins
-/// with its row.
+/// Returns the field of a message like `the amount field must be a number`. A message about a batch
+/// begins with the row.
 fn named_field(message: &str) -> Option<&str> {
     let message = match message.strip_prefix("row ") {
         Some(row) => row.split_once(": ")?.1,

@@ -1,4 +1,4 @@
-//! Limits per key, such as a company or a client address: of rates, and of what each holds
+//! Limits per key, such as a company or a client address: on rates, and on what each holds
 //! concurrently.
 
 pub mod owner;

@@ -19,18 +19,18 @@ pub async fn on_behalf_of<F: Future>(owner: Owner, work: F) -> F::Output {
     CURRENT.scope(owner, work).await
 }
 
-/// Returns on whose behalf the current task works. `None`: the host's own work, such as health
-/// checks.
+/// Returns the owner on whose behalf the current task works. `None`: the host's own work, such as
+/// health checks.
 #[must_use]
 pub fn current() -> Option<Owner> {
     CURRENT.try_with(Owner::clone).ok()
 }
 
-/// Number of owners beyond which a map is searched for values that nobody uses.
+/// Number of owners beyond which a map is searched for unused values.
 const SWEEP_AT: usize = 1_024;
 
-/// A value per owner. Removes values that nobody uses when they become many. Cheap to clone; all
-/// clones share the values.
+/// A value per owner. Unused values are removed when the map grows. Cheap to clone; all clones
+/// share the values.
 pub struct OwnerMap<K, V>(Arc<Mutex<Values<K, V>>>);
 
 struct Values<K, V> {

@@ -46,7 +46,7 @@ impl DynamicStatement {
         }
     }
 
-    /// Appends the conditions for the first instant of a period and for the one after it.
+    /// Appends the conditions for the first instant of a period and for the first one after it.
     pub fn append_period(
         self,
         [from, before]: [&'static str; 2],

@@ -13,8 +13,8 @@
 //!
 //! A closure may run several times, each time on a clone: after a deadlock or a broken connection,
 //! and when a group commit failed. Earlier runs leave nothing in the database, so a closure must
-//! have no other effects. A run is rolled back after [`StoreLimits::transaction_timeout`]. After a failed
-//! statement, the transaction cannot continue, even if the closure ignores the error.
+//! have no other effects. A run is rolled back after [`StoreLimits::transaction_timeout`]. After a
+//! failed statement, the transaction cannot continue, even if the closure ignores the error.
 //!
 //! Only [`Error::CommitUnknown`] may mean a committed transaction; the closure does not run again.
 //!
@@ -83,7 +83,7 @@ use crate::{
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What the stores of records name: `use tollhouse_platform::store::prelude::*`.
+/// Common imports of the stores of records: `use tollhouse_platform::store::prelude::*`.
 pub mod prelude {
     pub use super::{
         DynamicStatement, EnumString, FromRow, IntoStaticStr, Json, Result, Tx, params,
@@ -102,7 +102,7 @@ const BATCH_ROWS: i64 = 1_000;
 const MAX_ATTEMPTS: u32 = 5;
 /// Maximum delay before the second attempt; it doubles with each further one.
 const FIRST_BACKOFF_MS: i64 = 40;
-/// Idle time after which the server ends a transaction, in deadlines.
+/// Idle time after which the server ends a transaction, as a multiple of its timeout.
 const IDLE_TIMEOUT_FACTOR: u32 = 3;
 
 /// Limits of a host's use of the database.
@@ -134,7 +134,7 @@ pub struct Store {
     random: Random,
     worker_wakeup: Arc<Notify>,
     metrics: StoreMetrics,
-    /// Half of the connections for each owner: others find one while it waits.
+    /// Each owner may hold half of the connections, so that others get one while it waits.
     shares: OwnerLimiter<Owner>,
     pub crash_point: CrashPoint,
 }
@@ -326,7 +326,7 @@ impl Store {
         let mut is_short = mode != Mode::Write;
         for tries in 1.. {
             let acquired = Box::pin(self.connection()).await;
-            // It has already waited for a connection.
+            // A run without a connection is not retried: it has already waited for one.
             let may_retry = acquired.is_ok() && tries < MAX_ATTEMPTS;
             // Boxed, so that callers do not hold it on the stack.
             let run = Box::pin(async {

@@ -150,7 +150,7 @@ impl PageRequest {
         (self.number - 1).max(0).saturating_mul(self.limit)
     }
 
-    /// Returns the number of items to read: after a known item one more, which tells whether others
+    /// Returns the number of items to read: after a known item one more, which shows whether others
     /// follow.
     pub fn items_to_read(self) -> i64 {
         self.limit + i64::from(self.number == 0)

@@ -62,8 +62,8 @@ impl CircuitBreakers {
         Some(seconds(open.until.0 - now.0))
     }
 
-    /// Returns the open circuits whose keys begin with a prefix: the rest of the key, and the seconds
-    /// until the next probe, 0 if it is due or in flight.
+    /// Returns the open circuits whose keys begin with a prefix: the rest of the key, and the
+    /// seconds until the next probe, 0 if it is due or in flight.
     pub fn list_open(&self, prefix: &str, now: Timestamp) -> Vec<(String, u32)> {
         let breakers = self.lock();
         let recent = breakers.iter().filter(|(_, breaker)| breaker.is_recent(now));

@@ -57,7 +57,7 @@ pub struct CpuMeter {
     used: AtomicU64,
     /// The thread's CPU time when the poll in progress began; `NOT_POLLED` if there is none.
     began_cpu: AtomicU64,
-    /// The time when it began.
+    /// The time when the poll in progress began.
     began: AtomicU64,
     /// The time when the guest was last resumed.
     resumed: AtomicU64,
@@ -125,8 +125,8 @@ impl CpuMeter {
     }
 
     /// Returns whether the guest must yield at the end of an epoch, so that other tasks and
-    /// timeouts run: it has run for `MIN_RUN`, or was interrupted. Yielding is expensive, so a guest
-    /// that has just been resumed continues.
+    /// timeouts run: it has run for `MIN_RUN`, or was interrupted. Yielding is expensive, so a
+    /// guest that has just been resumed continues.
     pub fn must_yield(&self) -> bool {
         let run = read(ClockId::Monotonic).saturating_sub(self.resumed.load(Relaxed));
         Duration::from_nanos(run) >= MIN_RUN

@@ -1,6 +1,7 @@
 //! CPU throttling: a company's calls of a plugin take turns on half of the processors, so that many
-//! of them delay other companies and plugins less. One more turn is for calls of another company:
-//! they seldom wait. Calls that need little CPU time do not wait for calls that need much.
+//! of them delay other companies and plugins less. One more turn is reserved for calls of other
+//! companies, which therefore rarely wait. Calls that need little CPU time do not wait for calls
+//! that need much.
 
 use std::{
     future::{Future, poll_fn},
@@ -33,7 +34,7 @@ pub struct CpuShare {
 pub struct CpuPermits<'a> {
     pub plugin: &'a CpuShare,
     pub company: &'a Arc<str>,
-    /// Of throttled calls of all plugins.
+    /// Permits of the throttled calls of all plugins.
     pub host: &'a Semaphore,
     /// Makes all running guests yield. A guest continues at once if no run waits for its turn.
     pub interrupt: &'a (dyn Fn() + Send + Sync),
@@ -90,7 +91,7 @@ pub async fn throttled<F: Future>(run: F, meter: &CpuMeter, permits: CpuPermits<
     let mut run = pin!(run);
     let (mut acquired, mut is_first) = (None, true);
     loop {
-        // A run that holds permits, for which others wait, needs no turn.
+        // A run that holds throttling permits needs no turn: other runs wait for these permits.
         let turn = match acquired {
             None => Some(permits.turn(is_first).await),
             Some(_) => None,

@@ -14,7 +14,7 @@ pub struct FairSemaphore(Mutex<State>);
 struct State {
     free: usize,
     max_per_company: usize,
-    /// Companies that hold permits or wait for some and, while any waits, those that did.
+    /// Companies that hold or wait for permits and, while any company waits, those that did.
     companies: HashMap<Arc<str>, Company>,
     /// Some companies may be idle.
     keeps_idle: bool,
@@ -34,7 +34,7 @@ struct Company {
     new: VecDeque<oneshot::Sender<()>>,
 }
 
-/// Released when dropped.
+/// A permit, released when dropped.
 #[must_use]
 pub struct FairPermit<'s> {
     semaphore: &'s FairSemaphore,
@@ -167,7 +167,7 @@ impl State {
         granted
     }
 
-    /// Removes the calls that do not wait any more.
+    /// Removes the calls that no longer wait.
     fn leave(&mut self, name: &Arc<str>) {
         if let Some(company) = self.companies.get_mut(name) {
             let before = company.waiting();

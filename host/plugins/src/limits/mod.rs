@@ -1,8 +1,8 @@
 //! Limits on plugins: CPU time, memory, concurrency, and the circuit breaker. `settings.rs` has
 //! their values.
 //!
-//! Attacks by a plugin, or by a client through it, and the defence. `tests/guests/unruly` performs them;
-//! `benches/hostile.rs` measures another plugin meanwhile.
+//! Attacks by a plugin, or by a client through it, and the defences. `tests/guests/unruly` performs
+//! the attacks; `benches/hostile.rs` measures another plugin meanwhile.
 //!
 //! | Attack | Defence | Tests |
 //! |---|---|---|

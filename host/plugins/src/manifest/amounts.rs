@@ -12,7 +12,7 @@ use tollhouse_platform::values::money::{Currency, Minor, Money};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "AmountLimits")]
 pub struct AmountLimits {
-    /// Amounts are multiples of it: 100 for whole shillings.
+    /// Amounts must be multiples of this value, for example 100 for whole shillings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     step: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -29,7 +29,7 @@ pub struct Violation {
 }
 
 impl Violation {
-    /// Returns the fault of a plugin that had checked the amount.
+    /// Returns the fault that a plugin would return if it checked the amount itself.
     #[must_use]
     pub fn to_fault(self, currency: &Currency) -> Fault {
         let limit = Money { minor: self.limit, currency: currency.clone() }.to_iso_minor();

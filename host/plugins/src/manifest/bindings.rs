@@ -90,7 +90,7 @@ impl DeclaredSecrets {
         unbound.map(warning).collect()
     }
 
-    /// Returns capabilities: `secret:key -> header authorization at base_url`, unbound
+    /// Returns capabilities: `secret:key -> header authorization at base_url` or, if unbound,
     /// `secret:key`.
     ///
     /// `default_of` returns the host in the default of a `url` setting. Binding a secret to the

@@ -55,7 +55,7 @@ impl Capabilities {
     }
 
     /// Returns whether these cover `wanted`. An unbound secret covers each of its places; any place
-    /// of a secret covers that it is not sent. A price that was not granted counts as 0.
+    /// of a secret also covers `not sent`. A price that was not granted counts as 0.
     fn covers(&self, wanted: &str) -> bool {
         if self.0.contains(wanted) {
             return true;

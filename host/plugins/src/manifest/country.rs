@@ -11,9 +11,9 @@ use tollhouse_platform::values::money::Minor;
 /// Maximum size of a compiled pattern.
 const MAX_PATTERN_BYTES: usize = 256 << 10;
 const MAX_IDENTITIES: usize = 100;
-/// Ends of paths, reserved for the host.
+/// Final path segments that are reserved for the host.
 const RESERVED_SEGMENTS: [&str; 3] = ["lookup", "image", "with-face"];
-/// Segments that the host's own paths have in the place of a country.
+/// Segments of the host's own paths in the position of a country.
 const RESERVED_NAMES: [&str; 2] = ["identity", "uid"];
 
 /// A country and its identity types.

@@ -82,7 +82,7 @@ text_columns!(PluginKind);
 /// A credential that is not secret.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 pub struct Setting {
-    /// `text`, or `url`: requests may go to its host, too.
+    /// `text`, or `url`: the plugin may also send requests to the URL's host.
     pub kind: String,
     #[serde(default)]
     pub default: Option<String>,

@@ -1,4 +1,4 @@
-//! The JSON Schema of a manifest, for authors: their editors complete and check it.
+//! The JSON Schema of a manifest, with which authors' editors complete and check manifests.
 
 use schemars::schema_for;
 use serde_json::{Value, json};

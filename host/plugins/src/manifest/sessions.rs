@@ -18,7 +18,7 @@ pub struct SessionRules {
     pub expires_s: u32,
 }
 
-/// What finds a payment at the provider.
+/// The data by which a payment is found at the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "SessionLookup")]
@@ -26,7 +26,7 @@ pub enum Lookup {
     /// The reference.
     #[default]
     Reference,
-    /// Only what `start` or a notification returned.
+    /// Only the data that `start` or a notification returned.
     State,
 }
 

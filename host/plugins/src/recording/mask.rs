@@ -1,8 +1,8 @@
 //! Masking: removes personal data from a recording such that a replay takes the same path.
 //!
-//! Each word becomes another one of the same shape, equal throughout a recording but not in the
-//! next: each has a random key, which is discarded. Protocol values (states, codes, amounts,
-//! references) are kept, by field name (`field_names.rs`); all other values are masked.
+//! Each word is replaced by one of the same shape, the same throughout a recording. Recordings
+//! differ, because each has a random key, which is discarded. Protocol values (states, codes,
+//! amounts, references) are kept, by field name (`field_names.rs`); all other values are masked.
 
 use std::collections::HashSet;
 

@@ -1,9 +1,9 @@
 //! Recordings: calls with their transcript and effects, masked.
 //!
-//! A call hands over its arguments and transcript when it has ended, and goes on. Calls of registers are
-//! never recorded. The recording is masked; then the same version is called with the masked transcript,
-//! a fixed clock and seeded randomness. The result of that call is what other versions are compared
-//! with: it was never anything but masked, and the same version always produces the same.
+//! A completed call hands over its arguments and transcript, and does not wait. Calls of registers
+//! are never recorded. The recording is masked; then the same version is called with the masked
+//! transcript, a fixed clock and seeded randomness. Other versions are compared with the result of
+//! that call: it contains masked data only, and the same version always returns the same result.
 
 pub mod field_names;
 pub mod mask;

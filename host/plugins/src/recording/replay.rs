@@ -88,7 +88,7 @@ fn credentials(plugin: &PluginHandle, recording: &Recording) -> Credentials {
     Credentials { id: "recording".to_owned(), values }
 }
 
-/// Replays the recorded responses.
+/// An upstream that replays the recorded responses.
 struct ReplayUpstream {
     remaining: Vec<RecordedExchange>,
     order: ResponseOrder,

@@ -3,19 +3,20 @@
 //!
 //! An upgrade:
 //!
-//! 1. Admission (`admission`), step by step. A failure is a 400 with the reason, and the active version
-//!    stays.
-//! 2. One transaction under the plugin's name: comparison with the manifests of all versions that ever
-//!    served (`check_history`); the component; requested capabilities against those granted to the
-//!    previous version (`waiting` if there are more, else `active`, by `versions::apply_change`); the
-//!    audit entry; the announcement to other hosts.
-//! 3. `Plugins::adopt` exchanges one map of plugins as a whole. A request that began on the old version
-//!    ends on it.
-//! 4. Other hosts are notified (LISTEN and NOTIFY on PostgreSQL) or poll once a second (`sync`), and
-//!    admit what changed. A host that cannot keeps the old version and logs it.
+//! 1. Admission (`admission`), step by step. A failure returns 400 with the reason, and the active
+//!    version stays.
+//! 2. One transaction that locks the plugin's name: comparison with the manifests of all versions
+//!    that ever served (`check_history`); the component; requested capabilities against those
+//!    granted to the previous version (`waiting` if there are more, else `active`, by
+//!    `versions::apply_change`); the audit entry; the notification of other hosts.
+//! 3. `Plugins::adopt` replaces the map of plugins as a whole. A request that began on the old
+//!    version ends on it.
+//! 4. Other hosts are notified (LISTEN and NOTIFY on PostgreSQL) or poll once a second (`sync`),
+//!    and admit the new version. If a host rejects it, the host logs this and keeps the old
+//!    version.
 //!
-//! Activation, canary, rollback, deactivation and uninstallation follow the same path from step 2: a
-//! version is admitted on this host before the transaction.
+//! Activation, canary, rollback, deactivation and uninstallation follow the same path from step 2:
+//! a version is admitted on this host before the transaction.
 
 use super::{
     store::{self, PluginRow},
@@ -52,7 +53,8 @@ pub struct InstalledVersion {
 }
 
 impl Plugins {
-    /// Checks a submitted component; without a trusted signature, only if this host requires none.
+    /// Admits a submitted component. Without a trusted signature, it is rejected unless this host
+    /// accepts unsigned components.
     pub async fn admit_submitted(
         &self,
         db: &Store,

@@ -295,7 +295,7 @@ pub fn store(
 }
 
 /// Returns a backtrace without frames. The engine captures and symbolizes one for every error
-/// without a backtrace, which would be a tenth of the time of a call.
+/// without a backtrace, which would take a tenth of the time of a call.
 pub fn empty_backtrace<T: 'static>(store: &Store<T>) -> WasmBacktrace {
     WasmBacktrace::capture(store)
 }
@@ -318,7 +318,7 @@ fn deterministic_wasi(session: &Session, output: &Output) -> WasiCtx {
         .build()
 }
 
-/// A clock that stands at the start of the call.
+/// A clock that is frozen at the start of the call.
 struct FrozenClock(Timestamp);
 
 impl HostWallClock for FrozenClock {

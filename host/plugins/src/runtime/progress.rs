@@ -8,7 +8,7 @@ use crate::limits::cpu::CpuMeter;
 /// Resource usage of a call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
-    /// One, plus one per request and per repetition for lack of memory.
+    /// One, plus one per request and per retry for lack of memory.
     pub runs: u32,
     pub requests: usize,
     /// CPU time of the guest, and of the host on its behalf.

@@ -142,7 +142,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// `seed` is that of the guest's randomness, `host_seed` that of the host's.
+    /// `seed` seeds the guest's randomness, `host_seed` the host's.
     pub fn new(seed: u64, host_seed: [u8; 32], began: Timestamp) -> Journal {
         let transformed = Results::new(host_seed);
         Journal { seed, began, entries: Vec::new(), transformed, logged: 0 }

@@ -74,7 +74,7 @@ impl CaseOutcome {
         CaseOutcome::Noted { note: note.into() }
     }
 
-    /// Creates a failure of a call whose reply is not as expected. `about` is the request concerned.
+    /// Creates a failure of a call with an unexpected reply. `about` is the request concerned.
     pub(super) fn failed(
         expected: impl Into<String>,
         ran: &ObservedCall,

@@ -29,7 +29,7 @@ pub enum Assessment {
     Conforms,
     /// A note for the author.
     Note(&'static str),
-    /// What is required instead.
+    /// A violation, with the result that is required instead.
     Violation(&'static str),
 }
 

@@ -51,7 +51,7 @@ fn a_selfie_without_a_face_is_invalid() {
     assert!(host.logs().is_empty());
 }
 
-/// `text::short` of the SDK would keep a short word and four digits.
+/// `text::short` of the SDK is not enough: it keeps short words and four digits.
 #[test]
 fn upstream_messages_are_never_forwarded_or_logged() {
     for word in ["", "not found", "invalid", "face", "image", "number"] {

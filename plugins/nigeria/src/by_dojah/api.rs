@@ -15,14 +15,14 @@ pub(super) fn get(path: &str, query: &[(&str, &str)], timeout_ms: u32) -> Result
     send(Request::get(url), "", timeout_ms)
 }
 
-/// Sends a POST request with an image in the field of this name and returns the envelope's
-/// `entity`.
+/// Sends a POST request and returns the envelope's `entity`. `image` names the field of the body
+/// that has the image.
 pub(super) fn post(path: &str, body: &Value, image: &str, timeout_ms: u32) -> Result<Value, Fault> {
     send(Request::post(url(path)?).json(body), image, timeout_ms)
 }
 
-/// Returns the record in the entity of a lookup. The entity of a licence has the person in an inner
-/// object.
+/// Returns the record in the entity of a lookup. In the entity of a licence, the person is in an
+/// inner object.
 pub(super) fn record(entity: Value) -> Result<Record, Fault> {
     let record = Record::of(entity).map(|record| record.merged("personal_details"));
     record.ok_or_else(|| unexpected_response("Dojah's response has no record"))
@@ -32,7 +32,7 @@ pub(super) fn unexpected_response(what: &str) -> Fault {
     Fault::unavailable(what).with_code("unexpected-answer")
 }
 
-/// The image shows nothing readable.
+/// Returns the fault of an image on which nothing can be read.
 pub(super) fn unreadable_image() -> Fault {
     Fault::invalid("image", "nothing can be read on the image")
 }

@@ -16,11 +16,11 @@ const LAST_NAMES: [&str; 2] = ["surname", "lastname"];
 
 pub(super) struct ParsedDocument {
     pub(super) identifier: String,
-    /// For the register that requires a name beside the number.
+    /// For the register that requires a name in addition to the number.
     pub(super) person: Option<Person>,
 }
 
-/// Reads a document. `invalid` naming the image if no number is on it.
+/// Reads a document. If no number can be read, the fault is `invalid` and names the image.
 pub(super) fn analyze(
     identity: IdentityType,
     document: &str,

@@ -1,4 +1,4 @@
-//! Compares a selfie, either by the number in a register that has the photo, or with a photo.
+//! Compares a selfie with the photo that a register has under a number, or with a given photo.
 
 use serde_json::{Value, json};
 use tollhouse_plugin::identity::Question;
@@ -10,10 +10,10 @@ use tollhouse_plugin::types::Fault;
 use super::api;
 use crate::identity::{first_name, last_name, person_field};
 
-/// The confidence from which two faces match, if Dojah returns only a confidence.
+/// Minimum confidence of a match, in percent, if Dojah returns only a confidence.
 const THRESHOLD: f64 = 90.0;
 
-/// Names of the object with the comparison; without one, it is in the entity itself.
+/// Names of the object with the comparison; without it, the comparison is in the entity itself.
 const COMPARISONS: [&str; 2] = ["selfie_verification", "selfie"];
 
 const SELFIE: &str = "selfie_image";
@@ -34,7 +34,7 @@ pub(super) fn by_number(
     Ok((record, comparison))
 }
 
-/// Compares with the photo in a record. Without a photo, it is unavailable.
+/// Compares a selfie with the photo in a record. Without a photo, the fault is `unavailable`.
 pub(super) fn by_photo(
     record: &Record,
     question: &Question,
@@ -56,7 +56,7 @@ pub(super) fn by_photo(
     comparison(&mut api::record(api::post("kyc/photoid/verify", &body, SELFIE, timeout_ms)?)?)
 }
 
-/// Removes the comparison from the other fields of the entity.
+/// Returns the comparison, and removes its object from the entity.
 fn comparison(entity: &mut Record) -> Result<Comparison, Fault> {
     let inner = COMPARISONS.iter().find_map(|name| entity.take(name).and_then(Record::of));
     let value = inner.as_ref().unwrap_or(entity);

@@ -1,5 +1,5 @@
 //! The national register, which serves NINs, virtual NINs and phone numbers. Prembly misspells many
-//! names; they are listed as misspelt.
+//! names; they are listed in its spelling.
 
 use tollhouse_plugin::record::Kind::{Date, Email, Image, Phone, Text};
 use tollhouse_plugin::record::{Field, Shape};

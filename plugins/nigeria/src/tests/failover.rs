@@ -33,8 +33,8 @@ fn look_up(host: &Installed) -> (Result<(), Fault>, String) {
     (result, host.requests().iter().map(|sent| who(&sent.url)).collect())
 }
 
-/// Ways in which Prembly is unavailable, and the level of the log line: `error` if the account has
-/// no credit.
+/// Failures that make Prembly unavailable, and the level of the log line: `error` if the account
+/// has no credit.
 fn prembly_out_of_order() -> Vec<(FakeHost, Level)> {
     let url = prembly();
     let host_with = |status: u16, response: Value| host().answer("POST", &url, status, response);
@@ -195,7 +195,7 @@ fn the_second_upstream_gets_the_remaining_time() {
     assert_eq!(timeouts(host().timeout("POST", &prembly())), [24_000, 5_000]);
     let short = host().setting("patience_ms", "9000").timeout("POST", &prembly());
     assert_eq!(timeouts(short), [9_000, 20_000]);
-    // The host caps it at the remaining time.
+    // The host caps the timeout at the remaining time.
     assert_eq!(timeouts(host().no_connection("POST", &prembly())), [24_000, 29_000]);
     assert_eq!(timeouts(host().setting("order", "dojah")), [29_000]);
 }

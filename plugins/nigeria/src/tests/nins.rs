@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{by_dojah, by_prembly, changed, contacts, details};
 
-/// For objects with more fields than `json!` supports.
+/// Parses an object with more fields than `json!` supports.
 fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }

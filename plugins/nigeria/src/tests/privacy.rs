@@ -8,7 +8,7 @@ use super::{DOJAH, PREMBLY, host, of_ada, question};
 use crate::Nigeria;
 
 const NUMBER: &str = "54651333604";
-/// `text::short` of the SDK would keep a short word and four digits.
+/// Private data. `text::short` of the SDK is not enough: it keeps short words and four digits.
 const PRIVATE: [&str; 6] = ["ada", "Ada", "Obi", NUMBER, "1990", "4071"];
 
 const CALLS: [(&str, &str); 7] = [
@@ -33,7 +33,7 @@ fn host_with(order: &str, add_response: impl Fn(FakeHost, &str, &str) -> FakeHos
     })
 }
 
-/// Returns everything visible of three failing calls: faults and log lines.
+/// Returns all that is visible of three failing calls: faults and log lines.
 fn seen(host: FakeHost) -> String {
     let host = host.install();
     let image = Image { media_type: "image/png".into(), bytes: b"ada".to_vec() };

@@ -209,8 +209,8 @@ fn unknown_and_unreadable_refunds_are_faults() {
     assert_eq!(check(200, success(json!({}))).unwrap_err().category, FaultCategory::Unavailable);
 }
 
-/// Requests a part when these refunds already exist, of which the host knows 7; returns it and the
-/// number of refund requests sent.
+/// Requests a partial refund when these refunds already exist, of which the host knows the one with
+/// id 7; returns it and the number of refund requests sent.
 fn start_part(existing: Value) -> (PartialRefund, usize) {
     let host = host()
         .answer("GET", LIST, 200, success(existing))

@@ -10,7 +10,7 @@ const PLAIN = { string: 'string', bool: 'boolean', u8: 'number', u16: 'number', 
 const pascal = (name) => name.replace(/(^|-)([a-z0-9])/g, (_, _dash, char) => char.toUpperCase());
 const camel = (name) => name.replace(/-([a-z0-9])/g, (_, char) => char.toUpperCase());
 
-/** Returns a type in TypeScript. A result is that of its success: the function throws its fault. */
+/** Returns a type in TypeScript. A `result` is its success type, because the fault is thrown. */
 function typescript({ name, of }) {
   if (of.length === 0) return PLAIN[name] ?? pascal(name);
   const inner = of.map(typescript);

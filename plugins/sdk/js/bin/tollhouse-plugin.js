@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Builds the component of the package in this folder, including manifest.json. package.json
-// configures it: `main`, and in `tollhouse` the folder of the contract's WIT and the world to
-// export.
+// configures the build: `main` is the plugin; in `tollhouse`, `wit` is the folder of the contract's
+// WIT and `world` the world to export.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 

@@ -1,4 +1,4 @@
-// Reads the contract's WIT, for programs that generate from it.
+// Parses the contract's WIT, for programs that generate files from it.
 
 import { readFileSync, readdirSync } from 'node:fs';
 
@@ -115,8 +115,8 @@ class Reader {
 }
 
 /**
- * Returns the contract in a folder: the doc comment of the package, and by file, in alphabetical
- * order, the interfaces and worlds.
+ * Returns the contract in a folder: the doc comment of the package, and the interfaces and worlds
+ * in alphabetical order of their files.
  */
 export function contract(folder) {
   const found = { docs: [], interfaces: [], worlds: [] };

@@ -1,5 +1,5 @@
-// A cache of short-lived values, such as access tokens. The host keeps it per plugin and set of
-// credentials.
+// A cache of short-lived values, for example access tokens. Each host keeps it in memory, per
+// component and account.
 
 import * as wire from 'tollhouse:plugin/cache@1.0.0';
 

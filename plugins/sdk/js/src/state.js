@@ -2,7 +2,7 @@
 
 import * as utf8 from './utf8.js';
 
-/** Encodes a state, or what a notification contains. It may have at most 4 KiB. */
+/** Encodes a state, or the data of a notification. The result may have at most 4 KiB. */
 export const encode = (state) => utf8.encode(JSON.stringify(state));
 
 /** Decodes a state. Returns `undefined` if there is none, or if it is not JSON. */

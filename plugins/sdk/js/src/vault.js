@@ -23,12 +23,12 @@ export const secret = (name) => callHost(() => wire.secret(name));
 export const basic = (user, password) => callHost(() => wire.basic(user, password));
 
 /**
- * Returns a placeholder for a template (bytes or a string) to which the steps were applied, for
+ * Applies the steps to a template (bytes or a string) and returns a placeholder for the result, for
  * upstreams that require a secret in another form. Placeholders in the template stand for their
- * values; the result may be sent where all of its secrets may be. It must be text: end with an
- * encoding.
+ * values; the result may be sent where all of its secrets may be. The result must be text: end with
+ * an encoding.
  *
- * A step is a name, such as "base64", or a name with the name of a key: ["rsa-sha256", "key"].
+ * A step is a name ("base64"), or a pair of a name and the name of a key (["rsa-sha256", "key"]).
  */
 export const transform = (template, ...steps) =>
   callHost(() => transformWire.transform(bytes(template), steps.map(step)));

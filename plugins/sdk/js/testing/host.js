@@ -69,7 +69,7 @@ export class FakeHost {
 
   /**
    * Adds a response to a request. `url` is the complete URL or its end, with or without the query.
-   * A string is sent as it is, any other body as JSON. Several responses to the same request are
+   * A string is sent as is, any other body as JSON. Several responses to the same request are
    * returned in order; the last one repeats.
    */
   answer(method, url, status, body = '') {
@@ -110,7 +110,7 @@ export class FakeHost {
     return this;
   }
 
-  /** Returns the next response to a request. A request without a response fails the test. */
+  /** Returns the next response to a request, which fails the test if it has none. */
   next(method, url) {
     const path = url.split('?')[0];
     const fits = (end) => url.endsWith(end) || path.endsWith(end);

@@ -1,6 +1,6 @@
 """A cache of short-lived values, for example access tokens.
 
-Each host keeps one in memory by component and account.
+Each host keeps it in memory, per component and account.
 """
 
 from wit_world.imports import cache as wire

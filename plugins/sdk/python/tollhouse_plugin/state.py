@@ -8,7 +8,7 @@ from typing import Any
 
 
 def encode(state: Any) -> bytes:
-    """Encodes a state, or what a notification contains. It may have at most 4 KiB."""
+    """Encodes a state, or the data of a notification. The result may have at most 4 KiB."""
     return json.dumps(state).encode()
 
 

@@ -42,7 +42,7 @@ class FakeHost:
     """The fake host of a plugin under test. Configure it, then install it.
 
     RSA is not computed: a signature is the text `rsa-sha256(KEY, DIGEST)`, with the name of the
-    secret and the SHA-256 of the data in hexadecimal digits, a ciphertext `rsa-encrypt(KEY, DATA)`.
+    secret and the SHA-256 of the data in hexadecimal; a ciphertext is `rsa-encrypt(KEY, DATA)`.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class FakeHost:
     def answer(self, method: str, url: str, status: int, body: Any = "") -> Self:
         """Adds a response to a request.
 
-        `url` is the complete URL or its end, with or without the query. A string is sent as it is,
+        `url` is the complete URL or its end, with or without the query. A string is sent as is,
         any other body as JSON. Several responses to the same request are returned in order; the
         last one repeats.
         """

@@ -1,8 +1,8 @@
 """`tollhouse-plugin build` builds the plugin in this folder, `tollhouse-plugin test` runs its
 tests.
 
-`[tool.tollhouse]` in `pyproject.toml` has the folder of the contract's WIT, the world to export,
-and the module.
+`[tool.tollhouse]` in `pyproject.toml` configures both: `wit` is the folder of the contract's WIT,
+`world` the world to export, and `module` the plugin.
 """
 
 import json

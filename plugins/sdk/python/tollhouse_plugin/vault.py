@@ -12,7 +12,7 @@ from wit_world.imports import vault as wire
 from wit_world.imports import vault_transform as transform_wire
 
 Step = str | tuple[str, str]
-"""A step by its name, or with the name of its key: `"base64"`, `("rsa-sha256", "key")`."""
+"""A step's name, as in `"base64"`, or a pair with a key's name, as in `("rsa-sha256", "key")`."""
 
 
 def secret(name: str) -> str:
@@ -32,11 +32,11 @@ def basic(user: str, password: str) -> str:
 
 
 def transform(template: str | bytes, *steps: Step) -> str:
-    """Returns a placeholder for a template to which the steps were applied.
+    """Applies the steps to a template and returns a placeholder for the result.
 
     It is for upstreams that require a secret in another form. Placeholders in the template stand for
-    their values; the result may be sent where all of its secrets may be. It must be text: end with
-    an encoding. The signature of a JWT is
+    their values; the result may be sent where all of its secrets may be. The result must be text:
+    end with an encoding. The signature of a JWT is
     `transform(token, ("rsa-sha256", "private_key"), "base64url")`.
     """
     data = template.encode() if isinstance(template, str) else template

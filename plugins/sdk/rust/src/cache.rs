@@ -1,4 +1,4 @@
-//! A cache of short-lived values, for example access tokens. Each host keeps one in memory by
+//! A cache of short-lived values, for example access tokens. Each host keeps it in memory, per
 //! component and account.
 
 use crate::port;

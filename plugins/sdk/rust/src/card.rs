@@ -25,9 +25,9 @@ pub fn brand(value: &Value) -> String {
 
 /// Derives a card signature for providers that return none: a digest of the known card details.
 ///
-/// Two cards of one bank can have the same signature, so it identifies a card within one customer
-/// only. Returns "" if the BIN, the last four digits or the expiry date is missing: such cards
-/// never count as the same card.
+/// Two cards of one bank can have the same signature, so it identifies a card only among those of
+/// one customer. Returns "" if the BIN, the last four digits or the expiry date is missing: such
+/// cards never count as the same card.
 pub fn signature(provider: &str, card: &Instrument) -> String {
     let Instrument { last4, exp_month, exp_year, brand, .. } = card;
     let bin = card.bin.get(..6).unwrap_or_default();

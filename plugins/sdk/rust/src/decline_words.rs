@@ -1,4 +1,4 @@
-//! Why banks decline charges, by the words in which they say so.
+//! Reasons of declined charges, recognized by words in the bank's message.
 
 use crate::declines::DeclineReason;
 
@@ -36,7 +36,7 @@ const WORDS: [(&str, DeclineReason); 29] = [
 ];
 
 impl DeclineReason {
-    /// Returns the reason that a text of a bank or a switch states, in any case, or else `Other`.
+    /// Returns the reason that a text of a bank or a switch states, ignoring case, or else `Other`.
     pub fn from_words(text: &str) -> DeclineReason {
         let text = text.to_lowercase();
         let found = WORDS.iter().find(|(words, _)| text.contains(words));

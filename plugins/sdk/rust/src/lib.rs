@@ -188,7 +188,7 @@ interface!(
     "tollhouse:plugin/payments@1.0.0" => crate::payments
 );
 interface!(
-    /// Charges of saved cards and mandates that may take a part of the amount.
+    /// Partial debits: charges of saved cards and mandates that may take only a part of the amount.
     partial_debits,
     "package tollhouse:sdk-partial-debits; world with-partial-debits { export tollhouse:plugin/partial-debits@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types,
@@ -207,7 +207,7 @@ interface!(
     "tollhouse:plugin/types@1.0.0" => crate::types
 );
 interface!(
-    /// Refunds of a part of a payment, of which a payment can have several.
+    /// Partial refunds, of which a payment can have several.
     partial_refunds,
     "package tollhouse:sdk-partial-refunds; world with-partial-refunds { export tollhouse:plugin/partial-refunds@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types
@@ -227,7 +227,7 @@ interface!(
     "tollhouse:plugin/payments@1.0.0" => crate::payments
 );
 interface!(
-    /// Virtual accounts: bank accounts whose transfers arrive without an order.
+    /// Virtual accounts: bank accounts that receive transfers without an order.
     virtual_accounts,
     "package tollhouse:sdk-virtual-accounts; world with-virtual-accounts { export tollhouse:plugin/virtual-accounts@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types,
@@ -246,7 +246,7 @@ interface!(
     "tollhouse:plugin/types@1.0.0" => crate::types
 );
 interface!(
-    /// Settlements: lists what the provider took, returned and paid out.
+    /// Settlements: lists the money that the provider took, returned and paid out.
     settlements,
     "package tollhouse:sdk-settlements; world with-settlements { export tollhouse:plugin/settlements@1.0.0; }",
     "tollhouse:plugin/types@1.0.0" => crate::types

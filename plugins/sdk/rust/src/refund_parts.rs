@@ -1,4 +1,4 @@
-//! Refunds of a part in the types of whole refunds, for plugins that request both alike.
+//! Conversions between partial and whole refunds, for plugins that request both alike.
 
 use crate::partial_refunds::{PartialRefund, PartialRefundOrder, PartialRefundStatus};
 use crate::refunds::{Refund, RefundOrder, RefundStatus};

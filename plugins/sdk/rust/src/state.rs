@@ -3,15 +3,15 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 
-/// Encodes a state, or what a notification contains. It may have at most 4 KiB.
+/// Encodes a state, or the data of a notification. The result may have at most 4 KiB.
 ///
 /// # Panics
-/// If it has a map whose keys are not strings.
+/// If the state has a map whose keys are not strings.
 pub fn encode<T: Serialize>(state: &T) -> Vec<u8> {
     serde_json::to_vec(state).expect("a state with string keys serializes")
 }
 
-/// Decodes a state. Returns `None` if there is none, or if it has another form, because another
+/// Decodes a state. Returns `None` if there is none, or if it has another format, because another
 /// version of the plugin wrote it.
 pub fn decode<T: DeserializeOwned>(state: Option<&Vec<u8>>) -> Option<T> {
     serde_json::from_slice(state?).ok()

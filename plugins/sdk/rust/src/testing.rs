@@ -3,7 +3,7 @@
 //!
 //! The crate documentation has an example. A request without a scripted response fails the test.
 //! RSA is not computed: a signature is the text `rsa-sha256(KEY, DIGEST)`, with the name of the
-//! secret and the SHA-256 of the data in hexadecimal digits, a ciphertext `rsa-encrypt(KEY, DATA)`.
+//! secret and the SHA-256 of the data in hexadecimal; a ciphertext is `rsa-encrypt(KEY, DATA)`.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

@@ -21,10 +21,11 @@ pub fn basic(user: &str, password: &str) -> Result<String, Fault> {
     port::vault::basic(user, password)
 }
 
-/// Returns a placeholder for a template to which the steps were applied, for upstreams that require
-/// a secret in another form. Placeholders in the template stand for their values; the result may be
-/// sent where all of its secrets may be. It must be text: end with an encoding. The signature of a
-/// JWT is `transform(token, &[Step::rsa_sha256("private_key"), Step::base64url()])`.
+/// Applies the steps to a template and returns a placeholder for the result, for upstreams that
+/// require a secret in another form. Placeholders in the template stand for their values; the
+/// result may be sent where all of its secrets may be. The result must be text: end with an
+/// encoding. The signature of a JWT is
+/// `transform(token, &[Step::rsa_sha256("private_key"), Step::base64url()])`.
 pub fn transform(template: impl Into<Vec<u8>>, steps: &[Step]) -> Result<String, Fault> {
     port::vault_transform::transform(&template.into(), steps)
 }
@@ -44,17 +45,17 @@ impl Step {
         Step::new("base64url", None)
     }
 
-    /// Encodes in hexadecimal digits, in lower case.
+    /// Encodes as hexadecimal, in lower case.
     pub fn hex() -> Step {
         Step::new("hex", None)
     }
 
-    /// Hashes by SHA-256.
+    /// Hashes with SHA-256.
     pub fn sha256() -> Step {
         Step::new("sha256", None)
     }
 
-    /// Hashes by SHA-512.
+    /// Hashes with SHA-512.
     pub fn sha512() -> Step {
         Step::new("sha512", None)
     }
@@ -69,12 +70,12 @@ impl Step {
         Step::new("hmac-sha512", Some(key))
     }
 
-    /// Signs by RSA with SHA-256 (PKCS #1 v1.5). The secret is a private key in PEM.
+    /// Signs with RSA and SHA-256 (PKCS #1 v1.5). The secret is a private key in PEM.
     pub fn rsa_sha256(key: &str) -> Step {
         Step::new("rsa-sha256", Some(key))
     }
 
-    /// Encrypts by RSA (PKCS #1 v1.5). The secret or setting is a public key or a certificate in
+    /// Encrypts with RSA (PKCS #1 v1.5). The secret or setting is a public key or a certificate in
     /// PEM.
     pub fn rsa_encrypt(key: &str) -> Step {
         Step::new("rsa-encrypt", Some(key))

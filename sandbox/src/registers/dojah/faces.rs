@@ -40,7 +40,7 @@ async fn verify(kind: Kind, name: &str, write: RenderRecord, params: Params) -> 
     Ok(entity(record))
 }
 
-/// Names in the request always match, because a picture does not contain one.
+/// Names in the request always match, because a picture contains no name.
 async fn verify_photo_id(params: Params) -> ApiResult {
     let (selfie, document) = (params.picture("selfie_image")?, params.picture("photoid_image")?);
     let mut selfie = comparison_json(selfie.compare(&document))?;

@@ -147,7 +147,7 @@ pub(super) fn vnin_record(person: &Person) -> Value {
     })
 }
 
-/// Without a photo, because Dojah has none of drivers.
+/// Without a photo: Dojah has no photos of drivers.
 pub(super) fn license(person: &Person, _: &Query) -> Value {
     json!({
         "personal_details": {

@@ -148,7 +148,7 @@ async fn a_debit_is_pending_until_the_bank_responds() {
     assert_eq!(body["mandateCode"], code);
     shop.world.advance(10).await;
     let status = debit_status(&shop, "debit-1").await;
-    // An object here, a string there.
+    // An object here, a string in the response to the debit itself.
     assert_eq!(
         (&status["transactionStatus"], &status["responseMessage"]),
         (&json!("PAID"), &json!({}))

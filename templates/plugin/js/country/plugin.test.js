@@ -9,7 +9,7 @@ import { identityLookup } from './plugin.js';
 const manifest = JSON.parse(readFileSync(new URL('manifest.json', import.meta.url), 'utf8'));
 const CITIZEN = ['GET', '/citizens/AB123456'];
 
-/** An account at a register without responses. */
+/** A host with an account at the register, without responses. */
 const account = () => new FakeHost().examples({ ...manifest, examples: {} });
 const lookup = () => identityLookup.lookup({ identity: 'citizen_card', identifier: 'AB123456', person: null });
 

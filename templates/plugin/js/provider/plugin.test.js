@@ -9,7 +9,7 @@ import { checkout, notifications, verification } from './plugin.js';
 const manifest = JSON.parse(readFileSync(new URL('manifest.json', import.meta.url), 'utf8'));
 const PAYMENT = ['GET', '/payments/example-1'];
 
-/** An account at a provider without responses. */
+/** A host with an account at the provider, without responses. */
 const account = () => new FakeHost().examples({ ...manifest, examples: {} });
 const start = () =>
   checkout.start({

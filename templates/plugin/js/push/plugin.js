@@ -13,7 +13,7 @@ const STATUS = new Map([['paid', 'success'], ['declined', 'failed'], ['expired',
 const MAX_CALLBACK_BYTES = 64 << 10;
 
 /**
- * The state of a session is the provider's id, by which alone it finds a push.
+ * The state of a session is the provider's id, without which a push cannot be queried.
  *
  * @type {import('tollhouse-plugin').Sessions}
  */
@@ -57,7 +57,7 @@ export const sessions = {
   },
 
   // Callbacks are not signed: only the id is read from them, and `verify` checks that the push with
-  // this id is the one of this payment.
+  // this id belongs to this payment.
   receive({ serviceRef }, _headers, body) {
     const { id, reference } = read(body);
     if (typeof id !== 'string') throw Fault.invalid('body', 'the body is not a callback of the provider');

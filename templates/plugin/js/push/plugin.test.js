@@ -12,7 +12,7 @@ const PUSH = ['GET', '/pushes/1001'];
 const CALLBACK_URL = 'https://lender.example/notifications/1';
 const amount = { minor: 500_000, currency: 'KES' };
 
-/** An account at a provider without responses. */
+/** A host with an account at the provider, without responses. */
 const account = () => new FakeHost().examples({ ...manifest, examples: {} });
 const start = () =>
   sessions.start({
@@ -29,7 +29,7 @@ const start = () =>
     metadata: '{}',
     saveInstrument: false,
   });
-/** A payment of which the host has these data. */
+/** A payment with this state and notification data. */
 const session = (data) => ({
   serviceRef: 'example-1',
   transactionId: '',

@@ -16,7 +16,7 @@ export const sms = {
       .json({ to, from, text, reference })
       .send();
     const { id, state } = read(response).json({ id: 'string', state: 'string' });
-    // HTTP success does not mean that the one recipient was accepted.
+    // HTTP success does not mean that the recipient was accepted.
     if (state !== 'accepted') throw Fault.other('the gateway did not accept the message');
     return id;
   },

@@ -9,7 +9,7 @@ import { sms } from './plugin.js';
 const manifest = JSON.parse(readFileSync(new URL('manifest.json', import.meta.url), 'utf8'));
 const MESSAGES = ['POST', '/messages'];
 
-/** An account at a gateway without responses. */
+/** A host with an account at the gateway, without responses. */
 const account = () => new FakeHost().examples({ ...manifest, examples: {} });
 const send = (sender = '') => sms.send({ to: '+2348012345678', sender, text: 'Your code is 4071', reference: 'r-1' });
 

@@ -14,7 +14,7 @@ CITIZEN = ("GET", "/citizens/AB123456")
 
 
 def account() -> FakeHost:
-    """An account at a register without responses."""
+    """A host with an account at the register, without responses."""
     return FakeHost().examples({**MANIFEST, "examples": {}})
 
 

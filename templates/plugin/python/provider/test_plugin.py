@@ -16,7 +16,7 @@ PAYMENT = ("GET", "/payments/example-1")
 
 
 def account() -> FakeHost:
-    """An account at a provider without responses."""
+    """A host with an account at the provider, without responses."""
     return FakeHost().examples({**MANIFEST, "examples": {}})
 
 

@@ -16,7 +16,7 @@ STATUS = {
 
 
 class Sessions(exports.Sessions):
-    """The state of a session is the provider's id, by which alone it finds a push."""
+    """The state of a session is the provider's id, without which a push cannot be queried."""
 
     def start(self, order: SessionOrder) -> Session:
         body = {

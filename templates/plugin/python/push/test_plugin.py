@@ -17,7 +17,7 @@ CALLBACK_URL = "https://lender.example/notifications/1"
 
 
 def account() -> FakeHost:
-    """An account at a provider without responses."""
+    """A host with an account at the provider, without responses."""
     return FakeHost().examples({**MANIFEST, "examples": {}})
 
 
@@ -40,7 +40,7 @@ def start() -> Session:
 
 
 def session(started: bytes | None, notified: bytes | None) -> KnownSession:
-    """A payment of which the host has these data."""
+    """A payment with this state and notification data."""
     return KnownSession(
         service_ref="example-1",
         transaction_id="",

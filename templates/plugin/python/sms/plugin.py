@@ -21,7 +21,7 @@ class Sms(exports.Sms):
         request = http.post(settings.url("base_url", "/messages")).bearer(vault.secret("api_key"))
         response = request.timeout_ms(TIMEOUT_MS).json(body).send()
         accepted = read(response).json({"id": str, "state": str})
-        # HTTP success does not mean that the one recipient was accepted.
+        # HTTP success does not mean that the recipient was accepted.
         if accepted["state"] != "accepted":
             raise faults.other("the gateway did not accept the message")
         return accepted["id"]

@@ -14,7 +14,7 @@ MESSAGES = ("POST", "/messages")
 
 
 def account() -> FakeHost:
-    """An account at a gateway without responses."""
+    """A host with an account at the gateway, without responses."""
     return FakeHost().examples({**MANIFEST, "examples": {}})
 
 

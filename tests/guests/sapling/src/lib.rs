@@ -1,5 +1,5 @@
-//! A minimal provider with sessions whose payers pay on a page: Sprout's protocol, but the id of a
-//! session is that in the URL of its page.
+//! A minimal provider with sessions whose payers pay on a page: Sprout's protocol, but a session is
+//! identified by the id in the URL of its page.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ struct Page {
     url: String,
 }
 
-/// The state, what is known from notifications, and the body of one.
+/// The format of the state, of the stored notification data, and of a notification's body.
 #[derive(Deserialize, Serialize)]
 struct State {
     id: String,

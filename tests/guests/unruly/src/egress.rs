@@ -40,7 +40,7 @@ pub(crate) fn send_verbatim(words: &str) -> Result<Outcome, Fault> {
     Outcome::raw(response.text())
 }
 
-/// Builds JSON by concatenation, which is a mistake.
+/// Builds JSON by concatenation, a mistake: the caller's text is not escaped.
 pub(crate) fn send_concatenated_json(words: &str) -> Result<Outcome, Fault> {
     let url = settings::url("base_url", "/orders")?;
     let body = format!("{{\"narration\":\"{words}\"}}");

@@ -13,7 +13,7 @@ use crate::Outcome;
 /// Keeps its value between calls only if an instance is used twice.
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-/// Requests a URL made of all of them, and returns clock and randomness in the session's URL
+/// Requests a URL made of all these values, and returns clock and randomness in the session's URL
 /// `https://x/{clock}/{random}`.
 pub(crate) fn random_request() -> Result<Outcome, Fault> {
     let (clock, random) = (clock(), random()?);

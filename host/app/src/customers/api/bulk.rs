@@ -10,7 +10,8 @@ use tollhouse_http::request::body::Upload;
 const MOST: usize = 1_000;
 
 fields! {
-    /// Users to create. Those whose e-mail address or `user_id` exists or repeats are skipped.
+    /// Users to create. A user whose e-mail address or `user_id` exists, or repeats an earlier one,
+    /// is skipped.
     Body NewUsers {
         users: Rows<NewUser, MOST>,
     }

@@ -17,12 +17,14 @@ choices! {
 fields! {
     /// A user to create.
     Body NewUser(body, app: &App) {
-        /// Your id of the user, percent-encoded in paths. Default: an id with the prefix `usr-`.
+        /// Your id for the user, percent-encoded in paths. Default: a generated id with the prefix
+        /// `usr-`.
         user_id: Option<PathSegment<100>>,
         first_name: Text<100>,
         last_name: Text<100>,
         middle_name: Option<Text<100>>,
-        /// Unique in your company, ignoring case. An existing user with it is returned.
+        /// Unique in your company, ignoring case. If a user has this address, that user is
+        /// returned.
         email: Email,
         phone: Option<Phone>,
         /// `DD/MM/YYYY`, not in the future.

@@ -28,8 +28,8 @@ fields! {
         /// Users per page.
         limit: StrictLimit<50, 1_000>,
         /// Returns up to `limit` records that follow the record with this id, in the order of
-        /// `created_at`. No record is skipped or repeated if others are created meanwhile. Cannot be
-        /// combined with `page` or with another order.
+        /// `created_at`. No record is skipped or repeated if others are created meanwhile. Cannot
+        /// be combined with `page` or with another order.
         after: Exactly,
     }
 }
@@ -113,7 +113,7 @@ impl UserFilter {
         self.is_selective() || self.years_of_employment.is_some()
     }
 
-    /// Returns whether the filter has a condition by which an index finds its matches alone.
+    /// Returns whether an index finds the matches of one of the conditions directly.
     pub fn is_selective(&self) -> bool {
         self.id.is_some() || self.user_id.is_some() || self.birth_dates.is_some()
     }
@@ -142,8 +142,8 @@ fn search_words(words: Vec<String>) -> Vec<String> {
     sought
 }
 
-/// Returns the first and last birth date of people of these ages. The first need not be a date: it
-/// is after the last birth date of people one year older. Before year 0, it is empty and sorts
+/// Returns the first and last birth date of people of these ages. The first is not a date: it sorts
+/// just after the last birth date of people one year older. A date before year 0 is empty and sorts
 /// first.
 fn birth_dates_of_ages([least, most]: [i64; 2], today: NaiveDate) -> [String; 2] {
     let years_ago = |years: i64, after: &str| match i64::from(today.year()).saturating_sub(years) {

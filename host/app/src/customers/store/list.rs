@@ -10,8 +10,8 @@ use crate::{
 
 /// Maximum number of matches that are sorted for a page.
 const MAX_SORTED: i64 = 10_000;
-/// Number of matches per item up to a page's end at which following the index of the order is
-/// faster: of a million users, it then reads at most 20,000 per match.
+/// Number of matches per item up to a page's end above which following the index of the order is
+/// faster: if the matches are spread evenly, an early page reads at most 2% of the users.
 const MATCHES_PER_ITEM: i64 = 50;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,14 +101,14 @@ pub async fn list_ids(
     tx.dynamic(&sql).values().await
 }
 
-/// Returns users in the order of the internal ids. Missing users are omitted.
+/// Returns users in the order of `ids`. Missing users are omitted.
 pub async fn find_by_ids(
     tx: &mut Tx,
     company_id: &CompanyId,
     ids: &[UserKey],
 ) -> Result<Vec<User>> {
     let Some(last) = ids.last() else { return Ok(Vec::new()) };
-    // Few lengths: each one is a statement of its own in the cache of the connection.
+    // Pads to few lengths: each is a separate statement in the connection's cache.
     let padding = ids.len().next_power_of_two() - ids.len();
     let ids: Vec<_> = ids.iter().chain(std::iter::repeat_n(last, padding)).cloned().collect();
     let ids = &*ids;
@@ -118,7 +118,7 @@ pub async fn find_by_ids(
     Ok(ids.iter().filter_map(|id| users.remove(id)).collect())
 }
 
-/// Unordered: otherwise an engine with an index in that order would scan all of it.
+/// Unordered: for an order that an index has, an engine might scan the whole index.
 fn ids_query(company_id: &CompanyId, ids: &[UserKey]) -> DynamicStatement {
     DynamicStatement::from("SELECT * FROM users WHERE company_id = ")
         .bind(company_id)
@@ -139,8 +139,8 @@ fn total_query(company_id: &CompanyId, filter: &UserFilter) -> DynamicStatement 
     }
 }
 
-/// Selects ids first, by an index alone, whose rows are short. Sorts few matches; with many, follows
-/// the index of the order until the page is full.
+/// Selects ids first, from an index alone, whose rows are short. Sorts the matches if they are few;
+/// otherwise follows the index of the order until the page is full.
 fn page_query(
     company_id: &CompanyId,
     filter: &UserFilter,

@@ -10,7 +10,7 @@ use crate::state::storage::*;
 use tollhouse_platform::{store::Statement, values::email::comparison_key};
 
 text_types! {
-    /// The internal id of a user. Companies may name a user otherwise, by `user_id`.
+    /// The internal id of a user. Companies identify a user by `user_id`.
     UserKey;
 }
 

@@ -10,7 +10,7 @@ use crate::{
 };
 
 const MAX_IDENTIFIER_CHARACTERS: usize = 100;
-/// Maximum length of a base64 image in characters, which is all that fits into a body.
+/// Maximum length of a base64 image in characters: the maximum size of a body.
 const MOST_IMAGE: usize = 8 << 20;
 
 fields! {

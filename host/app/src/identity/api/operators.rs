@@ -28,8 +28,8 @@ pub async fn list_of_user(
     show_records(&app, &company, &user_id).await
 }
 
-/// Records that an operator reads the records of a user, and returns the number of users of the
-/// last 24 hours.
+/// Records that an operator reads the records of a user. Returns the number of users whose records
+/// the operator has read in the last 24 hours.
 async fn count_read(app: &App, actor: &Actor, company: &CompanyId, user_id: &str) -> Result<i64> {
     let (db, now) = (app.store.clone(), app.clock.now());
     let (operator, company, user_id) = (actor.id.clone(), company.clone(), user_id.to_owned());
@@ -54,7 +54,7 @@ pub async fn list_for_company(
     all(&app, &company.into()).await
 }
 
-/// Lists all types, with those active that the company can use.
+/// Lists all types; those that the owner can use are active.
 pub async fn all(app: &App, owner: &Owner) -> Result<DataResponse<Vec<catalog::View>>> {
     let off = app.store.select(async |tx| store::list_disabled(tx, owner).await).await?;
     let view = |identity: catalog::Identity| identity.view(!off.contains(&identity.name()));

@@ -13,10 +13,10 @@ use crate::{
     money::prelude::*,
 };
 
-/// Versions and attempts in a response.
+/// Maximum number of versions or attempts in a response.
 const MOST_LISTED: i64 = 100;
 const MOST_COUNTRIES: usize = 100;
-/// The days of a simulation.
+/// Default period of a simulation in days.
 const DEFAULT_DAYS: i64 = 30;
 
 choices! {
@@ -29,35 +29,35 @@ fields! {
         /// `false`: each installment is collected once, on its due date, as without a policy.
         /// Default: `true`.
         active: Option<Flag>,
-        /// The instruments in the order in which they are charged. On one day, each is charged at
-        /// most once; one that was declined for good is not charged again for the installment.
+        /// The instruments in the order in which they are charged. Each is charged at most once a
+        /// day. After a permanent decline, an instrument is not charged again for the installment.
         instruments: SomeOf<InstrumentChoice> as Vec<InstrumentKind>
             => read_instruments(body, &instruments),
-        /// The days after the due date on which is charged, ascending.
+        /// The days on which charges are made, as numbers of days after the due date, ascending.
         #[schemars(extend("examples" = [[0, 1, 3, 7]]))]
         days: Wholes<0, 90> as Vec<i64> => match days.is_sorted_by(|a, b| a < b) {
             true => Ok(days),
-            false => Err(body.must_be("days", "in ascending order, each once")),
+            false => Err(body.must_be("days", "in ascending order without duplicates")),
         },
-        /// The hours of the day in which is charged, in the time of the user's country.
+        /// The hours of the day in which charges are made, in the local time of the user's country.
         hours: Body<HoursChange>,
-        /// The offset from UTC for users without a country in `utc_offsets`.
+        /// The offset from UTC for users whose country is not in `utc_offsets`.
         #[schemars(extend("examples" = ["+01:00"]))]
         utc_offset: Text<6> => match parse_offset(&utc_offset) {
             Some(_) => Ok(utc_offset),
             None => Err(body.must_be("utc_offset", OFFSET)),
         },
-        /// Offsets from UTC by the country of the user, as a code of two capital letters.
+        /// Offsets from UTC by the user's country, an ISO 3166 code of two capital letters.
         #[schemars(extend("examples" = [{ "NG": "+01:00", "KE": "+03:00" }]))]
         utc_offsets: Option<TextsByName> as BTreeMap<String, String>
             => read_offsets(body, utc_offsets.unwrap_or_default()),
         /// Maximum number of attempts per installment.
         max_attempts: Whole<1, 50>,
-        /// Maximum fees per installment. Fees of failed attempts are returned, and do not count.
+        /// Maximum fees per installment. Fees of failed attempts are refunded and do not count.
         /// Default: no maximum.
         max_fees: Option<NonNegative>,
-        /// Lets providers that know partial debits take a part of the installment, at least this
-        /// amount, in the currency of the loan. Default: only whole amounts are taken.
+        /// Lets providers that support partial debits debit a part of the installment: at least
+        /// this amount, in the currency of the loan. Default: only the whole amount is debited.
         min_partial_debit: Option<Amount>,
         /// The events about installments that the company receives. Default: none.
         events: Option<Body<EventsChange>>,
@@ -65,14 +65,14 @@ fields! {
 }
 
 fields! {
-    /// Events about an installment that is not paid, each sent once.
+    /// Events about an unpaid installment, each sent once.
     #[schemars(rename = "InstallmentEventsChange")]
     Body EventsChange {
-        /// Sends `installment.upcoming` this number of days before the due date. Default: not.
+        /// Sends `installment.upcoming` this number of days before the due date. Default: not sent.
         upcoming_days: Option<Whole<1, 30>>,
         /// Sends `installment.due` on the due date. Default: `false`.
         due: Option<Flag>,
-        /// Sends `installment.overdue` this number of days after the due date. Default: not.
+        /// Sends `installment.overdue` this number of days after the due date. Default: not sent.
         overdue_days: Option<Whole<1, 90>>,
     }
 }
@@ -95,7 +95,7 @@ fields! {
     /// A policy to simulate.
     Body SimulationRequest {
         policy: Body<PolicyChange>,
-        /// The installments were due in this number of days until now. Default: 30.
+        /// Number of past days whose due installments are simulated. Default: 30.
         days: Option<Whole<1, 90>>,
     }
 }
@@ -143,7 +143,8 @@ impl PolicyChange {
     }
 }
 
-/// Sets the policy of a company: a new version, by which its loans are collected from now on.
+/// Sets the policy of a company. This creates a new version, which applies to all its loans from
+/// now on.
 pub async fn put(
     State(app): State<App>,
     actor: Actor,
@@ -154,7 +155,7 @@ pub async fn put(
     let policy = body.read()?.policy();
     let db = app.store.clone();
     db.write(async move |tx| {
-        // Orders the versions.
+        // Serializes the creation of versions.
         companies::lock(tx, &company).await?;
         let latest = store::find_latest(tx, &company).await?;
         let (now, version) = (app.clock.now(), latest.map_or(1, |latest| latest.version + 1));
@@ -180,7 +181,7 @@ pub async fn fetch(
     DataResponse::data(found, "Collection policy fetched successfully")
 }
 
-/// Simulates a policy with the installments and outcomes of the last days. It changes nothing.
+/// Simulates a policy with the installments and outcomes of the last days. Changes nothing.
 pub async fn simulate(
     State(app): State<App>,
     Path(company): Path<CompanyId>,

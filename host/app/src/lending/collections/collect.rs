@@ -1,7 +1,8 @@
 //! Collects the due installments of a loan by the company's policy.
 //!
 //! One run makes at most one attempt: its recollection, fee and queued charge are written in one
-//! transaction under the loan's lock, as without a policy. What ends the attempt wakes the job.
+//! transaction under the loan's lock, as without a policy. The outcome of the attempt wakes the
+//! job.
 
 use super::{
     decide::{Attempt, Due, Instrument, InstrumentId, Reason, Step, next_step},
@@ -20,7 +21,7 @@ use crate::{
     money::{cards, prelude::*},
 };
 
-/// A loan with what decides about its installments.
+/// A loan with the inputs of the decisions about its installments.
 struct Collection<'a> {
     app: &'a App,
     company: &'a Company,
@@ -32,11 +33,11 @@ struct Collection<'a> {
     now: Timestamp,
 }
 
-/// What a run did for an installment.
+/// The result of a run for an installment.
 enum Progress {
-    /// An attempt was made, with this fee.
+    /// An attempt was made; its fee is not charged yet.
     Charged(Box<Charged>),
-    /// Nothing: decide again at this time.
+    /// No attempt was made: decide again at this time.
     Wait(Timestamp),
     Nothing,
 }
@@ -151,7 +152,8 @@ impl Collection<'_> {
             let pending = charges::sum_of_lane(tx, company_id, loan_id).await?;
             let amount = uncovered_amount(&self.entries, entry.number, pending);
             if amount <= Minor(0) {
-                // Another charge covers it. If that fails, the next day is another chance.
+                // Another charge covers it. If that fails, the installment can be charged on the
+                // next day.
                 instruments.clear();
                 continue;
             }

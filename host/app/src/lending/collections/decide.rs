@@ -1,4 +1,4 @@
-//! What to charge next for an installment. Pure, and tested as a table.
+//! Decides what to charge next for an installment. Pure, and tested by tables.
 //!
 //! An attempt without an outcome stops everything: an unknown outcome is not a failure. After a
 //! hard decline an instrument is not charged again for the installment.
@@ -16,7 +16,7 @@ pub enum InstrumentId {
     Mandate(MandateId),
 }
 
-/// What can be charged.
+/// A payment instrument that can be charged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instrument {
     pub kind: InstrumentKind,
@@ -28,7 +28,7 @@ pub struct Instrument {
 /// An earlier attempt to collect an installment.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// `None`: another way, for example by a host of the previous version.
+    /// `None`: neither a card nor a mandate, for example by a host of the previous version.
     pub instrument: Option<InstrumentId>,
     pub at: Timestamp,
     pub fee: Minor,
@@ -40,7 +40,7 @@ pub enum AttemptOutcome {
     /// The outcome is not known yet.
     Pending,
     Repaid,
-    /// The provider took the repayment back.
+    /// The provider reversed the repayment.
     Returned,
     Failed {
         decline: Option<Decline>,
@@ -92,7 +92,7 @@ pub enum Step {
 pub enum Stop {
     /// An attempt has no outcome.
     Pending,
-    /// The provider took a repayment back.
+    /// The provider reversed a repayment.
     Returned,
     /// The maximum number of attempts is reached.
     Attempts,
@@ -141,7 +141,7 @@ pub fn next_step(
                 let reason = reason(history, &one.id);
                 return Step::Charge { instrument: one.id.clone(), at, day: slot.day, reason };
             }
-            // Another instrument may be there by then.
+            // The user may have another instrument by then.
             None if affordable.is_empty() && slot.from > now => return Step::Wait(at),
             None => {}
         }
@@ -149,8 +149,8 @@ pub fn next_step(
     Step::Stop(Stop::Over)
 }
 
-/// Returns the instruments that the policy permits and that were not declined for good, in its
-/// order.
+/// Returns the instruments that the policy permits, in its order, without those that were
+/// permanently declined.
 fn chargeable<'i>(
     policy: &Policy,
     history: &[Attempt],
@@ -183,7 +183,7 @@ fn reason(history: &[Attempt], id: &InstrumentId) -> Reason {
 }
 
 impl Attempt {
-    /// The time after which a request that the provider does not know cannot arrive any more.
+    /// The time after which a request that the provider does not know can no longer arrive.
     pub const LOST_MS: i64 = DAY_MS;
 
     fn spent(&self) -> i64 {

@@ -1,7 +1,7 @@
 //! Collection policies of companies: which instruments are charged for an installment, when and how
 //! often.
 //!
-//! - `policy`: the policy, data;
+//! - `policy`: the policy as data;
 //! - `decide`: what to charge next, a pure function of policy, history, instruments and time;
 //! - `collect`: the part of the job `loan.collect` that follows a policy;
 //! - `remind`: the events about installments, in the same job;
@@ -30,10 +30,10 @@ use crate::{
 };
 
 /// The job that applies a new policy to the loans of a company. Its subject is the last loan of the
-/// page before.
+/// previous page.
 pub const APPLY_JOB: &str = "collection.apply";
 
-/// Loans of one page of [`APPLY_JOB`].
+/// Number of loans in a page of [`APPLY_JOB`].
 const LOANS_PER_PAGE: i64 = 200;
 
 impl PolicyVersion {
@@ -43,7 +43,7 @@ impl PolicyVersion {
     }
 }
 
-/// Decides anew what to charge and to report for a loan, if its company has a policy.
+/// Wakes the collection job of a loan, if its company has a policy.
 pub async fn wake(tx: &mut Tx, app: &App, company_id: &CompanyId, loan_id: &LoanId) -> Result<()> {
     if find_latest(tx, company_id).await?.is_some() {
         jobs::enqueue(tx, company_id, COLLECT_JOB, loan_id, app.clock.now()).await?;

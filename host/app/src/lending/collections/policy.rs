@@ -1,4 +1,5 @@
-//! Collection policies: which instruments are charged, when and how often. Data, stored as shown.
+//! Collection policies: which instruments are charged, when and how often. Stored in the form in
+//! which the API returns them.
 
 use std::collections::BTreeMap;
 
@@ -22,40 +23,41 @@ pub struct Policy {
     pub active: bool,
     /// The instruments in the order in which they are charged.
     pub instruments: Vec<InstrumentKind>,
-    /// The days after the due date on which is charged, ascending. Each instrument is charged at
-    /// most once a day.
+    /// The days on which charges are made, as numbers of days after the due date, ascending. Each
+    /// instrument is charged at most once a day.
     pub days: Vec<i64>,
     pub hours: Hours,
-    /// The offset from UTC for users without a country in `utc_offsets`.
+    /// The offset from UTC for users whose country is not in `utc_offsets`.
     pub utc_offset: String,
-    /// Offsets from UTC by the country of the user, as a code of two capital letters.
+    /// Offsets from UTC by the user's country, an ISO 3166 code of two capital letters.
     pub utc_offsets: BTreeMap<String, String>,
     /// Maximum number of attempts per installment.
     pub max_attempts: i64,
-    /// Maximum fees per installment. Fees of failed attempts are returned, and do not count.
+    /// Maximum fees per installment. Fees of failed attempts are refunded and do not count.
     pub max_fees: Option<Minor>,
-    /// The least amount of a partial debit, in the currency of the loan; `null`: only whole amounts
-    /// are taken.
+    /// The minimum of a partial debit, in the currency of the loan; `null`: only the whole amount
+    /// is debited.
     #[serde(default)]
     pub min_partial_debit: Option<Minor>,
-    /// The events about installments that the company receives, also if the policy is not active.
+    /// The events about installments that the company receives, even if the policy is not active.
     #[serde(default)]
     pub events: Reminders,
 }
 
-/// When events about an installment that is not paid are sent.
+/// When events about an unpaid installment are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "InstallmentEvents")]
 pub struct Reminders {
-    /// The days before the due date at which `installment.upcoming` is sent; `null`: not.
+    /// Number of days before the due date at which `installment.upcoming` is sent; `null`: not
+    /// sent.
     pub upcoming_days: Option<i64>,
     /// Whether `installment.due` is sent, on the due date.
     pub due: bool,
-    /// The days after the due date at which `installment.overdue` is sent; `null`: not.
+    /// Number of days after the due date at which `installment.overdue` is sent; `null`: not sent.
     pub overdue_days: Option<i64>,
 }
 
-/// The hours of the day in which is charged, in the time of the user's country.
+/// The hours of the day in which charges are made, in the local time of the user's country.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "CollectionHours")]
 pub struct Hours {
@@ -92,7 +94,7 @@ pub enum InstrumentKind {
 /// A day of a policy for one installment, in UTC.
 #[derive(Clone, Copy, Debug)]
 pub struct Slot {
-    /// The day after the due date.
+    /// Number of days after the due date.
     pub day: i64,
     /// The start of the day in the user's country.
     pub begins_at: Timestamp,

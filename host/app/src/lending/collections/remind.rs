@@ -1,5 +1,5 @@
-//! Events about installments that are not paid, for companies that remind their borrowers. Each is
-//! sent once per installment.
+//! Events about unpaid installments, for companies that remind their borrowers. Each is sent once
+//! per installment.
 
 use super::{
     policy::{DAY_MS, Reminders},
@@ -32,7 +32,7 @@ pub struct EventData {
     currency: Currency,
 }
 
-/// An event with the time from which, and until which, it may be sent.
+/// An event, with the period in which it may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Moment {
     kind: &'static str,
@@ -40,8 +40,8 @@ struct Moment {
     until: Timestamp,
 }
 
-/// Returns the moments of an installment in the order of time. A moment of more than a day before
-/// `since`, when the company asked for it, has passed.
+/// Returns the moments of an installment in chronological order. Omits those more than a day before
+/// `since`, the time at which the company requested the events.
 fn moments(events: Reminders, due_at: Timestamp, since: Timestamp) -> impl Iterator<Item = Moment> {
     let days = |days: i64| Timestamp(due_at.0 + days * DAY_MS);
     let upcoming = events.upcoming_days.map(|before| (UPCOMING, days(-before), due_at));
@@ -50,13 +50,14 @@ fn moments(events: Reminders, due_at: Timestamp, since: Timestamp) -> impl Itera
     let all = [upcoming, due, overdue].into_iter().flatten();
     let all = all.map(|(kind, from, until)| Moment { kind, from, until });
     all.filter(move |moment| match moment.kind {
-        // An installment may be recorded, and its event wanted, in the days before it is due.
+        // The installment may be recorded, or the event requested, in the days before the due date.
         UPCOMING => true,
         _ => moment.from.0 >= since.0 - DAY_MS,
     })
 }
 
-/// Emits the events about a loan that the caller has locked. Returns when the next one follows.
+/// Emits the events about a loan that the caller has locked. Returns when the next one is to be
+/// sent.
 pub async fn remind(
     tx: &mut Tx,
     app: &App,

@@ -1,8 +1,9 @@
-//! What a policy would have done with an installment. Pure.
+//! Replays a policy on a past installment. Pure.
 //!
-//! An attempt that was made on the same day with the same instrument, for at least as much, has its
-//! outcome. Any other one is an estimate: it succeeds, and takes a part, with the rates of the
-//! company's attempts. Weights are in millionths, so that no amount passes through a float.
+//! A replayed attempt has the outcome of an actual one on the same day, with the same instrument
+//! and for at least the same amount. If there is none, its outcome is an estimate, from the rates
+//! at which the company's attempts succeed in whole or in part. Weights are in millionths, so that
+//! no amount passes through a float.
 
 use super::{
     decide::{Attempt, AttemptOutcome, Due, Instrument, InstrumentId, Reason, Step, next_step},
@@ -10,10 +11,10 @@ use super::{
 };
 use crate::money::prelude::*;
 
-/// The weight of what certainly happens.
+/// The weight of certainty.
 pub const ONE: i64 = 1_000_000;
 
-/// An attempt that was made.
+/// An actual attempt.
 #[derive(Clone, Debug)]
 pub struct Made {
     pub attempt: Attempt,
@@ -59,7 +60,7 @@ impl Rate {
         }
     }
 
-    /// Returns what an attempt takes on average. Without attempts: nothing.
+    /// Returns the expected result of an attempt. If no attempts were counted, nothing is taken.
     fn expected(self, permits_partial: bool) -> Expected {
         let of_attempts = |sum: i64| if self.attempts == 0 { 0 } else { sum / self.attempts };
         let whole = of_attempts(self.whole * ONE);
@@ -90,23 +91,23 @@ impl Rates {
     }
 }
 
-/// What a policy would have done, with weights in millionths.
+/// The result of a replay, with weights in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replayed {
     pub attempts: i64,
     /// The part of `attempts` whose outcome is an estimate.
     pub estimated: i64,
-    /// The weight with which anything was taken.
+    /// The probability that at least a part was taken.
     pub collected: i64,
-    /// The part of the amount that was taken.
+    /// The expected part of the amount that was taken.
     pub recovered: i64,
     /// Fees times the weight of their attempts.
     pub fees: i64,
 }
 
-/// What an attempt takes, with probabilities in millionths.
+/// The expected result of an attempt, with probabilities in millionths.
 struct Expected {
-    /// The probability that all that is left is taken.
+    /// The probability that the whole remaining amount is taken.
     whole: i64,
     /// The probability that at least a part of it is taken.
     any: i64,
@@ -118,15 +119,15 @@ struct Expected {
 
 /// An installment after some attempts, in millionths.
 struct Progress {
-    /// The probability that something is left.
+    /// The probability that an amount remains.
     open: i64,
     /// The probability that nothing was taken.
     untouched: i64,
-    /// The part of the amount that is left, on average.
+    /// The part of the amount that remains, on average.
     left: i64,
 }
 
-/// Replays an installment until `until`. `actual` are the attempts that were made.
+/// Replays an installment until `until`. `actual` are the attempts that were actually made.
 pub fn replay(
     policy: &Policy,
     due: Due,
@@ -156,7 +157,7 @@ pub fn replay(
         });
         result.attempts += progress.open;
         let expected = match known {
-            // The provider took it back, or has not decided: nothing follows.
+            // It was reversed or is pending: no attempt follows.
             Some(made) => match known_outcome(policy, made) {
                 Some(expected) => expected,
                 None => return result,
@@ -177,7 +178,7 @@ pub fn replay(
     result
 }
 
-/// Returns what an attempt with this outcome takes by the policy. `None`: nothing follows.
+/// Returns the result of an actual attempt under the policy. `None`: no attempt follows.
 fn known_outcome(policy: &Policy, made: &Made) -> Option<Expected> {
     let decline = match made.attempt.outcome {
         AttemptOutcome::Returned | AttemptOutcome::Pending => return None,
@@ -197,7 +198,7 @@ fn known_outcome(policy: &Policy, made: &Made) -> Option<Expected> {
 }
 
 impl Progress {
-    /// Returns what is left of the amount that the attempts were made for.
+    /// Returns the remaining part of the largest amount that an attempt requested.
     fn left_of(&self, actual: &[Made]) -> Minor {
         let most = actual.iter().map(|made| made.requested.0).max().unwrap_or_default();
         let left = i128::from(most) * i128::from(self.left) / i128::from(ONE);
@@ -321,7 +322,7 @@ mod tests {
             let expected = Replayed { attempts, estimated, collected, recovered, fees };
             assert_eq!(found, expected, "{least:?} {actual:?}");
         }
-        // That the rest could be taken does not say that the whole could.
+        // A charge of the rest succeeded, which does not imply that one of the whole would have.
         let found = replayed(&policy(None), &[part, rest], Rates::default(), 30);
         assert_eq!((found.collected, found.estimated), (0, 2 * ONE));
     }

@@ -1,4 +1,4 @@
-//! Simulates a policy with the installments and the outcomes of the last days. It changes nothing.
+//! Simulates a policy with the installments and the outcomes of the last days. Changes nothing.
 
 use std::collections::BTreeMap;
 
@@ -14,22 +14,22 @@ use crate::{
     money::prelude::*,
 };
 
-/// Installments of a simulation, the latest ones.
+/// Maximum number of installments in a simulation: the latest ones.
 const MOST_INSTALLMENTS: i64 = 10_000;
 
-/// What a policy would have done with past installments.
+/// The simulated result of a policy for past installments.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "CollectionSimulation")]
 pub struct Simulation {
-    /// The installments were due from this time,
+    /// Start of the period in which the installments were due.
     from: Timestamp,
-    /// until this one.
+    /// End of the period.
     until: Timestamp,
-    /// `true`: more were due, and only the latest 10,000 are simulated.
+    /// `true` if more installments were due: only the latest 10,000 are simulated.
     truncated: bool,
     /// By currency of the installments.
     results: Vec<CurrencyResult>,
-    /// The attempts that were made, from which the estimates follow.
+    /// Counts of the actual attempts, from which the estimates are derived.
     rates: Vec<RateView>,
 }
 
@@ -40,11 +40,11 @@ pub struct CurrencyResult {
     currency: Currency,
     installments: i64,
     amount: Minor,
-    /// What happened.
+    /// The actual result.
     actual: Totals,
-    /// What the policy would have done.
+    /// The simulated result.
     simulated: Totals,
-    /// The part of the simulated attempts whose outcome is an estimate, rounded.
+    /// Number of simulated attempts whose outcome is an estimate, rounded.
     estimated_attempts: i64,
 }
 
@@ -57,7 +57,7 @@ pub struct Totals {
     attempts: i64,
     /// The amount that was collected automatically.
     recovered: Minor,
-    /// Fees in NGN at today's prices, without those of failed attempts.
+    /// Fees in NGN at current prices, without those of failed attempts.
     fees: Minor,
 }
 
@@ -70,7 +70,7 @@ pub struct RateView {
     retry: bool,
     attempts: i64,
     succeeded: i64,
-    /// Those of `succeeded` that took a part of the amount.
+    /// The number of `succeeded` that took only a part of the amount.
     partial: i64,
 }
 

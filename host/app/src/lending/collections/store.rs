@@ -1,4 +1,4 @@
-//! The rows of collection policies, and of what was attempted and reported by them.
+//! Storage of collection policies, and of the attempts and reports that follow from them.
 
 use super::{
     decide::{Attempt, AttemptOutcome, InstrumentId, Reason},
@@ -20,11 +20,11 @@ use tollhouse_plugins::Decline;
 #[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 #[schemars(rename = "CollectionPolicyVersion")]
 pub struct PolicyVersion {
-    /// From 1. A version never changes.
+    /// Version number, counted from 1. A version never changes.
     pub version: i64,
     #[schemars(with = "Policy")]
     pub policy: Json<Policy>,
-    /// The name of the operator.
+    /// Name of the operator who created the version.
     pub changed_by: String,
     pub created_at: Timestamp,
 }
@@ -90,7 +90,7 @@ pub async fn list_outstanding(
 #[derive(Debug)]
 pub struct NewAttempt<'a> {
     pub key: InstallmentKey,
-    /// Position among those of the installment, from 1.
+    /// Position among the attempts for the installment, from 1.
     pub attempt: i64,
     pub recollection_id: &'a RecollectionId,
     pub policy_version: i64,
@@ -168,7 +168,7 @@ impl HistoryRow {
             Status::Success => AttemptOutcome::Repaid,
             Status::Failed if self.applied.is_some() => AttemptOutcome::Returned,
             Status::Failed => {
-                // A request without a response, which the provider does not know.
+                // A request without a response, of which the provider has no record.
                 let is_lost = self.unsure && self.decline.is_none();
                 let later = if is_lost { Attempt::LOST_MS } else { 0 };
                 let certain_at = self.updated_at.plus_ms(later);
@@ -179,8 +179,8 @@ impl HistoryRow {
     }
 }
 
-/// Selects attempts with the outcomes of their recollections, oldest first, with those without a
-/// policy. `$filter` applies to installments.
+/// Selects attempts with the outcomes of their recollections, oldest first, including those made
+/// without a policy. `$filter` applies to installments.
 macro_rules! select_outcomes {
     ($columns:literal, $filter:literal) => {
         concat!(
@@ -207,8 +207,8 @@ macro_rules! select_outcomes {
     };
 }
 
-/// Returns the attempts to collect the installments of a loan, oldest first, with those without a
-/// policy.
+/// Returns the attempts to collect the installments of a loan, oldest first, including those made
+/// without a policy.
 pub async fn history(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -259,7 +259,7 @@ pub struct PastInstallment {
 }
 
 /// Returns the latest installments that were due in a period and are collected automatically; those
-/// of a loan and due date in the order of their numbers.
+/// of the same loan and due date are in the order of their numbers.
 pub async fn list_past(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -329,7 +329,7 @@ pub struct AttemptView {
     /// Position among the attempts of the installment, from 1.
     attempt: i64,
     policy_version: i64,
-    /// The policy's day after the due date.
+    /// The day of the policy, as a number of days after the due date.
     day: i64,
     reason: Reason,
     payment_channel: String,
@@ -364,7 +364,7 @@ pub async fn list_attempts(
     .await
 }
 
-/// Returns the installments of a loan with what was reported about them.
+/// Returns the reports about a loan: number and due date of the installment, and kind.
 pub async fn list_reports(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -379,7 +379,7 @@ pub async fn list_reports(
     .await
 }
 
-/// Returns since when a company has wanted events, in whichever version.
+/// Returns since when the company's policy has requested these events, across versions.
 pub async fn events_since(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -392,7 +392,7 @@ pub async fn events_since(
     Ok(first.map_or(version.created_at, |first| first.created_at))
 }
 
-/// Records that something was reported about an installment. Returns `false` if it already was.
+/// Records a report about an installment. Returns `false` if it already was recorded.
 pub async fn insert_report(
     tx: &mut Tx,
     loan: &Loan,

@@ -41,7 +41,8 @@ fields! {
 #[derive(Clone, Copy)]
 pub struct DueDate {
     at: Timestamp,
-    /// The end of the due day, or `at`. Collection is automatic unless the loan is newer.
+    /// The end of the due day, or `at`. The installment is collected automatically unless the loan
+    /// was created after this time.
     overdue_at: Timestamp,
 }
 

@@ -78,7 +78,7 @@ pub async fn due_amount(tx: &mut Tx, loan: &Loan, now: Timestamp) -> Result<Mino
 }
 
 /// Applies a repayment to a loan that the caller has locked, and writes both feeds. Returns the
-/// parts, whose sum is at most what was outstanding.
+/// parts, whose sum is at most the outstanding amount.
 pub async fn apply_repayment(
     tx: &mut Tx,
     app: &App,
@@ -127,8 +127,8 @@ pub async fn apply_repayment(
     Ok(parts)
 }
 
-/// Takes back what a repayment applied to a loan that the caller has locked, and writes both feeds,
-/// with negative amounts.
+/// Reverts a repayment of a loan that the caller has locked, and writes both feeds, with negative
+/// amounts.
 pub async fn revert_repayment(
     tx: &mut Tx,
     app: &App,

@@ -34,8 +34,9 @@ pub fn allocate(entries: &mut [Installment], amount: Minor) -> Vec<Allocation> {
     parts
 }
 
-/// Makes the allocated parts outstanding again, those of a due date in its installments. What a resent
-/// schedule no longer has there goes to the latest paid installments. Returns the amount.
+/// Makes the allocated parts outstanding again, each in the installments of its due date. A part
+/// that does not fit there, because the schedule was resent, goes to the latest paid installments.
+/// Returns the restored amount.
 pub fn revert(entries: &mut [Installment], parts: &[Allocation]) -> Minor {
     let total: i64 = parts.iter().map(|part| part.amount.0).sum();
     let mut left = 0;

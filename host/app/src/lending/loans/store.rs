@@ -59,7 +59,7 @@ pub struct Installment {
     #[serde(rename = "amount_remaining")]
     #[sqlx(rename = "remaining_minor")]
     pub remaining: Minor,
-    /// `true` if it is collected on its due date: not if it was due before the loan was sent.
+    /// `true` if it is collected on its due date; `false` if it was due before the loan was sent.
     #[serde(skip)]
     pub automatic: bool,
 }

@@ -26,7 +26,7 @@ fields! {
         /// The bank account to debit, if the provider requires it. It is sent to the provider and
         /// not stored. Default: the user chooses it on the provider's page.
         account: Option<Body<DebitAccount>>,
-        /// The maximum of one debit. Some providers require it.
+        /// The maximum amount of one debit. Some providers require it.
         max_amount: Option<Amount>,
         /// The end of the mandate. Some providers require it.
         ends_at: Option<Time> => match ends_at {

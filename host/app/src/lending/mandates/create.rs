@@ -144,7 +144,7 @@ async fn record_session(app: &App, mandate: Mandate, session: MandateSession) ->
         current.session = Some(seal_session(&app, &current, &session.state));
         current.set_consent(&session.consent);
         current.updated_at = now;
-        // It was deleted before the provider had it.
+        // It was deleted before the response arrived.
         current.to_cancel = current.state == MandateState::Cancelled;
         store::update(tx, &current).await?;
         match current.state {
@@ -178,6 +178,6 @@ fn client_error(error: CallError, provider: &str) -> Error {
         }
         Some("email") => format!("{provider} does not accept the user's e-mail address"),
         Some("phone") => format!("{provider} does not accept the user's phone number"),
-        _ => format!("{provider} does not begin a mandate for this user"),
+        _ => format!("{provider} refused to create a mandate for this user"),
     })
 }

@@ -5,12 +5,13 @@
 //! changes the state. Recollections charge a mandate once it is ready. Another system may also send
 //! a mandate through the operator API; it is ready at once.
 //!
-//! - `state`: what follows from a report, pure;
+//! - `state`: the states and their transitions, pure;
 //! - `create`: records a mandate, begins it, and records the response;
 //! - `sync`: queries and cancels mandates at the provider, by job;
 //! - `record`: records a change with its event in one transaction.
 //!
-//! The mandates of a user change only under the lock of the user's row: one is the default.
+//! The mandates of a user change only under the lock of the user's row, which keeps the default
+//! unique.
 
 pub mod api;
 mod create;

@@ -1,4 +1,4 @@
-//! Records what happened to a mandate, with its event. The caller has locked the user's row.
+//! Records changes of a mandate, each with its event. The caller has locked the user's row.
 
 use super::{
     Mandate, MandateState, SYNC_JOB,
@@ -76,7 +76,8 @@ async fn enter(
     Ok(mandate)
 }
 
-/// Writes a cancelled mandate. If it was the default, the newest other usable one becomes it.
+/// Writes a cancelled mandate. If it was the default, the newest other usable mandate becomes the
+/// default.
 async fn resign(tx: &mut Tx, app: &App, mut mandate: Mandate) -> Result<Mandate> {
     let was_default = std::mem::take(&mut mandate.is_default);
     store::update(tx, &mandate).await?;

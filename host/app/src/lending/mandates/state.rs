@@ -1,4 +1,4 @@
-//! The states of mandates, and what follows from a report. Pure.
+//! The states of mandates, and their transitions. Pure.
 
 use super::{EnumString, IntoStaticStr, text_columns};
 use crate::money::prelude::*;
@@ -54,7 +54,8 @@ const HOUR: i64 = 60 * MINUTE;
 const DAY: i64 = 24 * HOUR;
 /// Time after which a mandate that is not ready is cancelled.
 pub const OVERDUE_SECONDS: i64 = 30 * DAY;
-/// Interval of the queries of a ready mandate: some providers send no webhook when one is revoked.
+/// Interval of the queries of a ready mandate: some providers send no webhook when a mandate is
+/// revoked.
 const READY_SECONDS: i64 = 7 * DAY;
 
 /// Returns the time of the next query without a webhook; `None` if nothing can change.

@@ -40,7 +40,7 @@ pub struct Mandate {
     pub email: String,
     pub bank: String,
     pub last4: String,
-    /// The maximum of one debit.
+    /// The maximum amount of one debit.
     #[sqlx(rename = "max_amount_minor")]
     pub max_amount: Option<Minor>,
     pub ends_at: Option<Timestamp>,

@@ -13,13 +13,13 @@ use crate::money::prelude::*;
 use tollhouse_plugins::{KnownMandate, MandateStatus, PluginData, ProviderMandate};
 
 const DAY_SECONDS: i64 = 86_400;
-/// Time after which a mandate is deleted that the provider does not know, because the response of
-/// the request that began it was lost.
+/// Time after which a mandate is deleted if no response confirmed it and the provider does not know
+/// it.
 const UNKNOWN_SECONDS: i64 = 3_600;
 /// Maximum number of consecutive failures of a job, about two days.
 const MAX_FAILURES: i64 = 100;
-/// Time after its cancellation for which an authorization of a mandate is cancelled, too; and
-/// retention of removed mandates.
+/// Time for which a cancellation is retried, in case the payer authorizes the mandate late; also
+/// the retention of removed mandates.
 const RETENTION_SECONDS: i64 = 30 * DAY_SECONDS;
 const NOT_CANCELLED: &str = "mandate not cancelled";
 
@@ -83,7 +83,7 @@ async fn settle(
     .await
 }
 
-/// Cancels a mandate at the provider. Until the provider can cancel it, this is repeated.
+/// Cancels a mandate at the provider. Retries daily while the provider cannot cancel it.
 async fn cancel_at_provider(app: &App, job: &Job, mandate: Mandate) -> Result<JobResult> {
     let now = app.clock.now();
     match request_cancellation(app, &mandate).await {
@@ -91,7 +91,7 @@ async fn cancel_at_provider(app: &App, job: &Job, mandate: Mandate) -> Result<Jo
         Ok(false) if now < mandate.updated_at.plus_seconds(RETENTION_SECONDS) => {
             return Ok(JobResult::RescheduleAt(now.plus_seconds(DAY_SECONDS)));
         }
-        // No payer authorizes it after so long a time.
+        // No payer authorizes a mandate after this time.
         Ok(false) => {}
         Err(error) if job.failures < MAX_FAILURES => return Err(error),
         Err(error) => {
@@ -134,13 +134,13 @@ pub async fn sweep(app: App) -> Result<u64> {
 }
 
 impl Mandate {
-    /// Returns whether nothing was begun: the provider has been asked long ago, and does not know
-    /// it.
+    /// Returns whether a mandate that the provider does not know was never begun: no response
+    /// confirmed it, and the last request for it was long ago.
     fn is_unknown(&self, now: Timestamp) -> bool {
         self.is_unbegun() && self.updated_at.plus_seconds(UNKNOWN_SECONDS) <= now
     }
 
-    /// Returns whether no response says that the provider has begun it.
+    /// Returns whether no response has confirmed that the provider began it.
     pub fn is_unbegun(&self) -> bool {
         self.session.is_none() && self.state == MandateState::Created
     }

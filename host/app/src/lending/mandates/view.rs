@@ -23,7 +23,7 @@ pub struct View {
     bank: String,
     /// The last digits of the account number; empty if the provider does not return them.
     last_4_digits: String,
-    /// The maximum of one debit; `null` if none was sent.
+    /// The maximum amount of one debit; `null` if none was sent.
     max_amount: Option<Minor>,
     /// The end of the mandate; `null` if none was sent.
     ends_at: Option<Timestamp>,

@@ -40,7 +40,8 @@ fields! {
             Some(Minor(..=0)) => Err(body.must_be("amount", "greater than 0")),
             _ => Ok(amount),
         },
-        /// `checkout`, `card` or `direct_debit`; for a manual recollection any label, else `cash`.
+        /// `checkout`, `card` or `direct_debit`; for a manual recollection, any label (default:
+        /// `cash`).
         payment_channel: Option<Text<40>>,
         /// `true` charges through a provider; `false` records money already received.
         with_provider: Flag
@@ -57,7 +58,8 @@ fields! {
         card: Option<Text<100>> as Option<CardId>
             where is_charged(CARD, with_provider, &payment_channel)
             => Ok(card.map(CardId::from)),
-        /// For the channel `direct_debit`: its id. Default: the customer's default mandate.
+        /// For the channel `direct_debit`: the mandate's id. Default: the customer's default
+        /// mandate.
         direct_debit: Option<Text<100>> as Option<MandateId>
             where is_charged(DIRECT_DEBIT, with_provider, &payment_channel)
             => Ok(direct_debit.map(MandateId::from)),
@@ -95,7 +97,7 @@ fn is_charged(channel: &str, with_provider: bool, sent: &Option<String>) -> bool
     with_provider && sent.as_deref() == Some(channel)
 }
 
-/// Checks the channel of a charge. That of a manual recollection is any label.
+/// Checks the channel of a charge. A manual recollection may have any label.
 fn check_channel(body: &Fields, with_provider: bool, channel: Option<&str>) -> Result<bool> {
     match channel {
         _ if !with_provider => Ok(with_provider),
@@ -158,8 +160,8 @@ fields! {
         /// Maximum number of recollections per page; more than 1,000 counts as 1,000.
         limit: Limit<20, 1_000>,
         /// Returns up to `limit` records that follow the record with this id, in the order of
-        /// `created_at`. No record is skipped or repeated if others are created meanwhile. Cannot be
-        /// combined with `page` or with another order.
+        /// `created_at`. No record is skipped or repeated if others are created meanwhile. Cannot
+        /// be combined with `page` or with another order.
         after: Exactly,
         /// The `user_id` or internal id of the borrower.
         user_id: Exactly,
@@ -230,8 +232,8 @@ pub async fn verify(
     respond_with_user(&app, recollection, "Recollection verified successfully").await
 }
 
-/// Returns why each provider of a recollection by checkout was chosen, oldest first. Empty: it is
-/// the default. Members see no estimates.
+/// Returns why each provider of a recollection by checkout was chosen, oldest first. Empty if the
+/// default provider was used. Members do not see estimates.
 pub async fn routing(
     State(app): State<App>,
     actor: Actor,

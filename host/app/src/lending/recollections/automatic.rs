@@ -1,5 +1,5 @@
-//! Automatic collection: at most once per loan, installment and due date, even after crashes,
-//! unless the company has a collection policy: `collections`.
+//! Automatic collection, at most once per loan, installment and due date, even after crashes. A
+//! company with an active collection policy uses `collections` instead.
 //!
 //! The job `loan.collect` takes the oldest due installment without a row in `collections`, and
 //! writes that row, the recollection, its fee and its queued charge in one transaction under the
@@ -64,7 +64,7 @@ async fn next_step(
     })
 }
 
-/// Handles the oldest due installment that is not marked.
+/// Handles the oldest due installment that is not marked as collected.
 async fn collect_once(
     tx: &mut Tx,
     app: &App,
@@ -103,14 +103,14 @@ async fn collect_once(
     Ok(waiting.next().map_or(JobResult::Done, |next| JobResult::RescheduleAt(next.due_at)))
 }
 
-/// The recollection of an installment, and the fee for its charge, which is not taken yet.
+/// The recollection of an installment, and its fee, which is not charged yet.
 pub struct Charged {
     pub recollection: Recollection,
     pub fee: Fee,
 }
 
-/// Takes the fee for a charge: the last step of a transaction, because all fees of a company lock
-/// its balance.
+/// Charges the fee of a recollection: the last step of a transaction, because all fees of a company
+/// lock its balance.
 pub async fn charge_fee(
     tx: &mut Tx,
     app: &App,
@@ -158,9 +158,8 @@ async fn create_charge(
     }
 }
 
-/// Creates the recollection of a due installment by one instrument, whose charge may take a part
-/// of the amount down to `at_least`. The inner error is the reason
-/// why it cannot be charged.
+/// Creates the recollection of a due installment with one instrument. Its charge may take a part of
+/// the amount, but at least `at_least`. The inner error is the reason why it cannot be charged.
 pub async fn charge_instrument(
     tx: &mut Tx,
     app: &App,

@@ -1,5 +1,5 @@
-//! Creating a recollection: record it with its charge. A manual one is applied at once, a checkout
-//! session is opened, and the charge of a card or mandate is queued.
+//! Creating a recollection: it is recorded, with its charge if it has one. A manual one is applied
+//! at once, a checkout session is opened, and the charge of a card or mandate is queued.
 
 use super::{
     CARD, CHECKOUT, DIRECT_DEBIT, Recollection, Status, VIRTUAL_ACCOUNT,
@@ -132,8 +132,8 @@ async fn insert_manual(
     }
 }
 
-/// Inserts a recollection with its charge, which may take a part of the amount down to `at_least`.
-/// `choice`: why the router chose the account.
+/// Inserts a recollection with its charge, which may take a part of the amount, but at least
+/// `at_least`. `choice`: why the router chose the account.
 pub async fn insert_charged(
     tx: &mut Tx,
     app: &App,

@@ -4,10 +4,10 @@
 //! processed one at a time.
 //!
 //! A manual one is applied at once. One through a provider owns charges: a checkout page is opened
-//! while its client waits, and the charges of cards and mandates are queued, one at a time per loan.
-//! When its turn comes, a charge is capped at what is owed then. A success applies the repayment,
-//! oldest due date first, and writes both feeds and the event. An amount beyond the outstanding one
-//! is an overpayment. A reversal takes back what was applied.
+//! while its client waits, and the charges of cards and mandates are queued, one at a time per
+//! loan. When its turn comes, a charge is capped at the outstanding amount. A success applies the
+//! repayment, oldest due date first, and writes both feeds and the event. Any excess is an
+//! overpayment. A reversal reverts what was applied.
 
 pub mod api;
 mod automatic;

@@ -23,7 +23,7 @@ const NARRATION: &str = "Loan repayment";
 const NOTHING_DUE: &str = "the installment has been paid";
 const GONE: &str = "the card or direct debit is no longer available";
 
-/// Returns why nothing can be repaid.
+/// Returns why the loan cannot be repaid; `None` if it can.
 pub fn obstacle(loan: &Loan) -> Option<&'static str> {
     match loan {
         loan if loan.is_paid() => Some("loan already been paid completely"),
@@ -57,7 +57,7 @@ impl ChargeOwner for Recollection {
         self.status == Status::Pending
     }
 
-    /// Caps the amount at what is owed.
+    /// Caps the amount at the outstanding amount.
     async fn turn(&self, tx: &mut Tx, app: &App, charge: &Charge) -> Result<Turn> {
         let loan = self.lock_loan(tx).await?;
         let capped = charge.amount.min(loan.remaining());
@@ -72,7 +72,8 @@ impl ChargeOwner for Recollection {
             // The provider may know the charge, with this amount and at this account.
             return Ok(match (charge.unsure, obstacle, moved) {
                 (false, Some(reason), _) => Turn::Withdraw(reason),
-                // Repeated, it may take money that is no longer owed. Verification ends it.
+                // A repeated request may take money that is no longer owed. Verification settles
+                // it.
                 (true, Some(_), _) | (_, _, Some(_)) => Turn::Wait,
                 _ => Turn::Go(charge.amount),
             });
@@ -321,7 +322,7 @@ async fn fail(
     Ok(recollection)
 }
 
-/// Takes back exactly what the recollection repaid: its status becomes `failed`.
+/// Reverts exactly what the recollection repaid; its status becomes `failed`.
 async fn reverse(
     tx: &mut Tx,
     app: &App,

@@ -83,8 +83,8 @@ fn from(select: &'static str, company_id: &CompanyId) -> DynamicStatement {
         .bind(company_id)
 }
 
-/// Inserts a recollection with its first charge. Returns `false` if the company has already used the
-/// reference.
+/// Inserts a recollection with its first charge. Returns `false` if the company has already used
+/// the reference.
 pub async fn insert(tx: &mut Tx, new: &Recollection, charge: Option<&Charge>) -> Result<bool> {
     // Hosts of the previous version call the provider before they write, so no trigger stops them.
     // Without an account they cannot charge the card or mandate.

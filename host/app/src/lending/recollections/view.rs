@@ -20,7 +20,8 @@ pub struct View<Loan> {
     currency: Currency,
     /// The provider; empty for a manual recollection.
     payment_service: String,
-    /// `checkout`, `card`, `direct_debit` or `virtual_account`; any label for a manual recollection.
+    /// `checkout`, `card`, `direct_debit` or `virtual_account`; any label for a manual
+    /// recollection.
     payment_channel: String,
     reference: String,
     /// The provider's status message, or one of the service.

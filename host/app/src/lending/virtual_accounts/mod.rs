@@ -1,10 +1,10 @@
 //! Virtual accounts: bank accounts that a provider opens for one payer each, and whose transfers
 //! arrive without an order.
 //!
-//! A webhook of a payment that the host does not know enqueues a job, which asks the provider for
-//! the transfer and its account. The transfer is then recorded as a payment of the account's user,
-//! or as a recollection of its loan, with a charge under the provider's reference. Like every other
-//! charge, it is settled by a verification.
+//! A webhook of a payment that the host does not know enqueues a job, which queries the provider
+//! for the transfer and its account. The transfer is then recorded as a payment of the account's
+//! user, or as a recollection of its loan, with a charge under the provider's reference. Like every
+//! other charge, it is settled by a verification.
 
 pub mod api;
 mod open;

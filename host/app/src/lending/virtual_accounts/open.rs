@@ -97,7 +97,7 @@ async fn verifier(app: &App, account: &VirtualAccount) -> Result<(Provider, Cred
     Ok((provider, credentials))
 }
 
-/// Records an account to open, or returns the payer's own.
+/// Records an account to open, or returns the payer's existing one.
 async fn record(
     app: &App,
     company: &Company,
@@ -165,6 +165,6 @@ fn client_error(error: CallError, provider: &str) -> Error {
         }
         Some("email") => format!("{provider} does not accept the user's e-mail address"),
         Some("phone") => format!("{provider} does not accept the user's phone number"),
-        _ => format!("{provider} does not open an account for this user"),
+        _ => format!("{provider} refused to open an account for this user"),
     })
 }

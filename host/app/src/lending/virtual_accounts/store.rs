@@ -82,7 +82,7 @@ pub async fn find_like(tx: &mut Tx, new: &VirtualAccount) -> Result<Option<Virtu
     tx.dynamic(&sql).optional().await
 }
 
-/// Records what the provider has opened.
+/// Records the account that the provider has opened.
 pub async fn set_opened(
     tx: &mut Tx,
     account: &VirtualAccount,
@@ -115,7 +115,7 @@ pub async fn set_closed(tx: &mut Tx, account: &VirtualAccount, now: Timestamp) -
 
 const CONFIRMED: &str = " AND account_number <> ''";
 
-/// Finds an account that is open, and that the provider has confirmed.
+/// Finds an open account that the provider has confirmed.
 pub async fn find(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -155,8 +155,8 @@ pub async fn is_any_at(tx: &mut Tx, account_id: &str) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// Finds the account of a transfer: an open one, or else the last one that was closed, since
-/// providers may assign a number again. `None` if several open accounts have the name.
+/// Finds the account of a transfer: the open one, else the one that was closed last, because
+/// providers may reassign numbers. `None` if several open accounts have the name.
 pub async fn find_at(
     tx: &mut Tx,
     account_id: &AccountId,

@@ -10,8 +10,8 @@ use crate::{
 /// Maximum number of consecutive failures of a job, about two days.
 const MAX_FAILURES: i64 = 100;
 
-/// Records the transfer of a webhook, if it is one to a virtual account. Until the provider reports
-/// that the money has arrived, the job is repeated; then an alarm is raised.
+/// Records the transfer of a webhook, if it went to a virtual account. The job is retried until the
+/// provider reports that the money has arrived; after `MAX_FAILURES` failures, an alarm is raised.
 pub async fn transfer_job(app: App, job: Job) -> Result<JobResult> {
     let (account_id, service_ref) = notifications::parse_transfer(&job.subject);
     let read = async |tx: &mut Tx| providers::find_by_id(tx, &account_id).await;

@@ -301,7 +301,7 @@ mod tests {
         assert!(text.contains(&format!("\n{link}\n")) && text.contains("24 hours"), "{text}");
         assert_eq!(html.matches(&format!("href=\"{link}\"")).count(), 1, "{html}");
         assert_eq!(html.matches("<b>").count(), 0, "{html}");
-        // Content of both kinds is read from what earlier versions have sealed.
+        // Content of both kinds survives a round trip through JSON.
         for content in [content, Content::from(otp())] {
             let sealed = serde_json::to_string(&content).unwrap();
             assert!(serde_json::from_str::<Content>(&sealed).unwrap() == content);

@@ -44,7 +44,7 @@ impl CodeRequest {
 /// A failed send, of which nothing was committed.
 struct SendFailure {
     error: Error,
-    /// `None` if the order could not be made.
+    /// `None` if `order` failed.
     request: Option<Box<CodeRequest>>,
 }
 
@@ -65,15 +65,15 @@ enum Mode {
 }
 
 /// Sends a code in a transaction of its own, which calls `order`. Fails like `order`; 403 if the
-/// plan lacks the feature, 400 if the balance is insufficient or a number not allowed, 429 beyond
-/// the send limits, 503 if a channel is not set up. If the balance is insufficient, records the
-/// failure.
+/// plan lacks the feature, 400 if the balance is insufficient or a number is not allowed, 429
+/// beyond the send limits, 503 if a channel is not set up. If the balance is insufficient, records
+/// the failure.
 pub async fn send<F>(app: &App, company: &Company, order: F) -> Result<()>
 where
     F: AsyncFnOnce(&mut Tx, &App, &Company) -> Result<CodeRequest> + Clone + Send + 'static,
 {
     let mut sent = send_in_mode(app, company, order.clone(), Mode::Usual).await;
-    // Again if a concurrent request stored the first code under this key.
+    // Retry in general mode; twice, because a concurrent request may store a code under this key.
     for _ in 0..2 {
         match &sent {
             Err(SendFailure { error, .. }) if error.is_not_one_row() || error.is_duplicate() => {
@@ -169,7 +169,7 @@ async fn issue(
     let topic = app.new_id();
     let times = [now, expires_at];
     store::insert(tx, &company.id, &order.key, &topic, &digest, times).await?;
-    // Refusals write no messages.
+    // Pay first, so that a refused send writes no messages.
     if mode == Mode::General {
         pay(tx, app, company, order, &fees, mode).await?;
     }

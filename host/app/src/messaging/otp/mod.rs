@@ -6,13 +6,13 @@
 //! `issue` is one transaction: it stores the keyed digest of a code (over company, scope,
 //! identifier, type and code) in place of the previous one, whose queued messages it cancels and
 //! refunds, and charges and queues one message per channel. Any failure rolls all of it back. If
-//! the wallet does not cover it, a second transaction writes failed messages for support. Under an
-//! `Idempotency-Key` the fees are named by the request, so that a repetition that finds them does
-//! not send again.
+//! the wallet does not cover it, a second transaction writes failed messages for support. With an
+//! `Idempotency-Key`, the keys of the fees are derived from the request: a repeated request finds
+//! the fees and does not send again.
 //!
 //! `check` compares digests in constant time under the row's lock. It commits in either case, so
-//! that wrong attempts count. If the address is known again at the attempt, it is part of the
-//! digest: a code for a former address does not pass.
+//! that wrong attempts count. If the address is also known at verification, it is part of the
+//! digest: a code sent to a former address does not pass.
 
 pub mod api;
 mod check;

@@ -49,8 +49,8 @@ pub async fn expire(
     Ok(topic.flatten())
 }
 
-/// Stores a code at the commit, which fails if the key has another one that has not expired. Earlier
-/// wrong attempts still count.
+/// Stores a code at the commit, which fails if the key has another one that has not expired.
+/// Earlier wrong attempts still count.
 pub async fn insert(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -115,7 +115,7 @@ const TAKE_TOKEN: &str = "INSERT INTO otp_buckets (company_id, key, full_at) VAL
      WHERE otp_buckets.full_at <= $6";
 
 impl Bucket {
-    /// Returns when an empty bucket that loses a token at `now` is full, and the latest time at
+    /// Returns when a full bucket that loses a token at `now` is full again, and the latest time at
     /// which a bucket with a token is full.
     fn times(&self, now: Timestamp) -> [Timestamp; 2] {
         [now.plus_ms(self.interval_ms), now.plus_ms(self.interval_ms * (self.burst - 1))]

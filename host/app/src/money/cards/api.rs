@@ -27,8 +27,8 @@ fields! {
         user_id: Text<100>,
         currency: OneOf<CardCurrency> as Currency => Ok(Currency::from(currency)),
         checkout: Body<Pages>,
-        /// The provider. Default: by the company's routing policy, else the company's provider, else
-        /// the service's.
+        /// The provider. Default: the one that the company's routing policy chooses, else the
+        /// company's provider, else the service's.
         #[schemars(extend("examples" = ["provider_a"]))]
         payment_service: Option<Text<100>> as Selection
             => select_provider(app, company, body, &currency, payment_service.as_deref()),

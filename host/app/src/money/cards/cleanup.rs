@@ -17,7 +17,7 @@ pub fn removal_due_at(card: &Card) -> Option<Timestamp> {
 }
 
 /// Removes a card that is not valid after one day. Its charges are verified for two more days. In
-/// the previous version, this job verified them.
+/// the previous version, this job verified them, so it also enqueues their verification.
 pub async fn confirm_job(app: App, job: Job) -> Result<JobResult> {
     let id = CardId::from(&job.subject);
     charges::adopt_job::<Card>(app.clone(), job.clone()).await?;

@@ -3,10 +3,10 @@
 //! The cards of a user change only under the lock of the user's row: one valid card is the default,
 //! and no card is saved twice at a provider.
 //!
-//! `create` opens a checkout session with a small verification charge. A success keeps the token,
-//! unless the customer has that card already, and the charge is refunded. A removed card, and one
-//! that was not verified within a day, is hidden and kept for some time: a later charge in its
-//! session is refunded, too.
+//! `create` opens a checkout session with a small verification charge. If the charge succeeds, the
+//! token is saved, unless the customer already has that card, and the charge is refunded. A card
+//! that was removed, or not verified within a day, is hidden, but its row is kept for some time: a
+//! later charge in its session is refunded, too.
 
 pub mod api;
 mod cleanup;

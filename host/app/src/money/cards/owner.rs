@@ -1,4 +1,5 @@
-//! The effects of the outcomes of verification charges on a card. These charges are always refunded.
+//! The effects of the outcomes of verification charges on a card. These charges are always
+//! refunded.
 
 use super::{
     CHANNEL, Card, CardId, Status, lock_any, seal_context,

@@ -97,8 +97,8 @@ fn select(company_id: &CompanyId) -> DynamicStatement {
         .bind(company_id)
 }
 
-/// Inserts a card with its first charge. Returns `false` if an earlier run of the request has created
-/// it.
+/// Inserts a card with its first charge. Returns `false` if an earlier run of the request has
+/// created it.
 pub async fn insert(tx: &mut Tx, card: &Card, charge: &Charge) -> Result<bool> {
     tx.sql(
         "INSERT INTO cards (company_id, id, user_key, user_id, run, status, is_default,
@@ -194,7 +194,7 @@ pub async fn list_other_valid(tx: &mut Tx, card: &Card) -> Result<Vec<Card>> {
     Ok(cards)
 }
 
-/// Returns a user's cards without removed ones. `valid` selects valid or other cards.
+/// Returns a user's cards, except removed ones. `valid` selects only valid or only other cards.
 pub async fn list_for_user(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -210,7 +210,8 @@ pub async fn list_for_user(
     tx.dynamic(&sql).all().await
 }
 
-/// Deletes up to `limit` cards of all companies removed before `before`. Returns their number.
+/// Deletes up to `limit` cards, of all companies, that were removed before `before` and have no
+/// token. Returns their number.
 pub async fn sweep(tx: &mut Tx, before: Timestamp, limit: i64) -> Result<u64> {
     tx.sql(
         "DELETE FROM cards WHERE (company_id, id) IN (

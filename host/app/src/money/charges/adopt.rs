@@ -17,7 +17,7 @@ const BATCH_RECORDS: i64 = 100;
 /// Longest plugin call. A host of the previous version may still be in one.
 const LONGEST_CALL_SECONDS: i64 = 30;
 
-/// A record of the previous version: what it says of its provider.
+/// The fields of a record of the previous version from which its charges are derived.
 #[derive(FromRow)]
 struct Former {
     method: Method,
@@ -89,7 +89,7 @@ pub async fn adopt(
         let is_current = usize::try_from(number) == Ok(count);
         let mut charge = derive(app, company_id, (kind, owner_id), &former, number);
         charge.service_ref.clone_from(&reference);
-        // The record's account may have changed since: a card takes the account of its newest token.
+        // The record's account may have changed since: a card has the account of its newest token.
         charge.account_id = account_id;
         if !is_current {
             (charge.state, charge.counts, charge.superseded) = (State::Requested, false, true);
@@ -100,8 +100,8 @@ pub async fn adopt(
         if let Some(lane) = charge.lane.as_ref().filter(|_| charge.is_undecided()) {
             match store::lane_holder(tx, company_id, lane).await? {
                 None => charge.holds_lane = true,
-                // The previous version charged several at a time. This one is requested again, under
-                // its reference, when its turn comes.
+                // The previous version requested several charges at a time. This one is requested
+                // again, under its reference, when it is next in the lane.
                 Some(_) => {
                     (charge.state, charge.unsure, charge.lease_until) = (State::Queued, true, None);
                     let now = app.clock.now();
@@ -150,7 +150,7 @@ pub async fn adopt_lane(tx: &mut Tx, app: &App, company_id: &CompanyId, lane: &s
     Ok(())
 }
 
-/// The current charge of a record.
+/// Derives a charge from a record, as if it were the current one.
 fn derive(
     app: &App,
     company_id: &CompanyId,
@@ -245,8 +245,8 @@ async fn adopt_charge(tx: &mut Tx, app: &App, mut charge: Charge, is_refunded: b
         (charge.state, charge.credited) = (State::Reversed, Minor(0));
     }
     store::insert(tx, &charge).await?;
-    // The previous version did not record what a second session took, and it verified a charge
-    // that may hold up others for three days only.
+    // The previous version did not record money taken by a second session. It verified for three
+    // days only, but a charge of a lane may hold up others for longer.
     let is_due = charge.superseded || charge.lane.is_some() && charge.is_undecided();
     if let Some(at) = next_check(&charge, now).or(is_due.then_some(now)) {
         jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, at).await?;
@@ -263,7 +263,7 @@ struct FormerRefund {
     currency: Currency,
     provider_id: String,
     refund_ref: String,
-    /// The provider was asked.
+    /// The refund was requested from the provider.
     asked: bool,
     /// The provider had accepted the refund: the payment is refunded, and was not reversed.
     accepted: bool,

@@ -1,8 +1,8 @@
 //! Exceptions: differences between records and their provider that an operator must resolve.
 //!
 //! One row per charge and kind. It is open until an operator resolves it with a reason, or until
-//! the provider reports a success or a reversal. Those of `reconciliation` have rows by account,
-//! kind and subject, with or without a charge.
+//! the provider reports a success or a reversal. Exceptions of `reconciliation` have one row per
+//! account, kind and subject instead, with or without a charge.
 
 use serde::Deserialize;
 
@@ -22,7 +22,7 @@ pub enum ExceptionState {
 
 text_columns!(ExceptionState);
 
-/// What an operator noted about an exception.
+/// An operator's note on an exception.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "ExceptionNote")]
 pub struct Note {
@@ -32,10 +32,10 @@ pub struct Note {
     pub text: String,
 }
 
-/// A difference between records and their provider.
+/// A difference between the service's records and a provider.
 #[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct Exception {
-    /// `null`: an exception of the service, whose charge is not known.
+    /// The id of the company; `null` for an exception of a service account whose charge is unknown.
     #[sqlx(rename = "company_id", try_from = "String")]
     #[serde(rename = "company")]
     pub owner: Owner,
@@ -43,68 +43,69 @@ pub struct Exception {
     /// `amount_mismatch`, `currency_mismatch`, `paid_twice`, `repaid_twice`,
     /// `charge_without_an_owner`, `foreign_payment`, `unverified_charge`,
     /// `dispute_changed_after_its_end`, `dispute_won_after_a_reversal`,
-    /// `dispute_in_another_currency`, `dispute_lost_after_a_refund`, `dispute_lost_in_part` or, of
-    /// reconciliation, `payment_not_recorded`, `payment_amount_differs`, `fee_differs`,
-    /// `payment_not_listed`, the same of `refund` and `dispute`, `settlement_differs` or
-    /// `closed_day_changed`.
+    /// `dispute_in_another_currency`, `dispute_lost_after_a_refund` or `dispute_lost_in_part`.
+    /// Reconciliation raises `payment_not_recorded`, `payment_amount_differs` and
+    /// `payment_not_listed`, the same kinds with `refund` or `dispute` in place of `payment`,
+    /// `fee_differs`, `settlement_differs` and `closed_day_changed`.
     pub kind: String,
     /// The charge, if it is known.
     #[serde(skip)]
     pub charge: Option<ChargeId>,
-    /// The kind of record that was charged; `null`: not known.
+    /// The kind of record that owns the charge; `null` if unknown.
     pub owner_kind: Option<OwnerKind>,
-    /// The id of the payment, card or recollection; `null`: not known.
+    /// The id of the payment, card or recollection; `null` if unknown.
     pub owner_id: Option<String>,
     #[serde(rename = "payment_service")]
     pub provider: String,
-    /// Empty: not known.
+    /// The provider's reference of the charge; empty if unknown.
     pub service_ref: String,
-    /// Of reconciliation, what differs: `payment`, `refund`, `dispute` or `settlement` with the
-    /// provider's id, or `record` with the id of the charge, refund or dispute that is not listed.
+    /// Reconciliation only: the item that differs. `payment`, `refund`, `dispute` or `settlement`
+    /// with the provider's id, or `record` with the id of the charge, refund or dispute that the
+    /// provider does not list.
     pub subject: String,
-    /// Of reconciliation: the first moment of the day in the provider's list.
+    /// Reconciliation only: the start of the day (UTC) to which the difference belongs.
     pub day: Option<Timestamp>,
-    /// The requested amount; of reconciliation, the recorded amount.
+    /// The requested amount; for reconciliation, the recorded amount.
     #[sqlx(rename = "expected_minor")]
     pub expected: Minor,
     pub currency: Currency,
-    /// The amount at the provider; `null` if it is not known.
+    /// The amount at the provider; `null` if unknown.
     #[sqlx(rename = "seen_minor")]
     pub seen: Option<Minor>,
     pub seen_currency: Option<Currency>,
-    /// Of reconciliation: the recorded fees; `null` if they are not known.
+    /// Reconciliation only: the recorded fees; `null` if unknown.
     #[sqlx(rename = "expected_fees_minor")]
     pub expected_fees: Option<Minor>,
-    /// Of reconciliation: the listed fees; `null` if the list lacks them.
+    /// Reconciliation only: the listed fees; `null` if the list lacks them.
     #[sqlx(rename = "seen_fees_minor")]
     pub seen_fees: Option<Minor>,
-    /// What the provider has more of the money than the records say.
+    /// How much more money the provider has than the records say; negative if it has less.
     #[sqlx(rename = "excess_minor")]
     #[serde(skip)]
     pub excess: Minor,
-    /// What operators have decided of it: the company or the service got it, or bore it.
+    /// The part of `excess` that operators have assigned to the company or to the service.
     #[sqlx(rename = "decided_minor")]
     #[serde(skip)]
     pub decided: Minor,
-    /// Of reconciliation: the net amount in `suspense`, about which an operator must decide;
+    /// Reconciliation only: the net amount in `suspense`, about which an operator must decide;
     /// negative if the provider has less than the ledger.
     #[sqlx(rename = "suspense_minor")]
     pub suspense: Minor,
     /// Number of its ledger transactions.
     #[serde(skip)]
     pub postings: i64,
-    /// Of reconciliation: the id of the provider account; else empty.
+    /// Reconciliation only: the id of the provider account; otherwise empty.
     #[serde(rename = "account")]
     pub account_id: String,
     pub state: ExceptionState,
-    /// The name of the operator who works on it.
+    /// The name of the operator to whom the exception is assigned.
     #[sqlx(rename = "owner")]
     #[serde(rename = "owner")]
     pub handler: Option<String>,
     /// Oldest first.
     #[schemars(with = "Vec<Note>")]
     pub notes: Json<Vec<Note>>,
-    /// Why it was resolved.
+    /// The reason for the resolution.
     pub reason: Option<String>,
     pub created_at: Timestamp,
     pub resolved_at: Option<Timestamp>,
@@ -126,8 +127,8 @@ impl Exception {
     }
 }
 
-/// Records an exception, once per charge and kind, and raises its alarm. Money that a verification
-/// charge took raises the alarm only: it is refunded.
+/// Records an exception, once per charge and kind, and raises its alarm. Money taken by a
+/// verification charge raises only the alarm, because it is refunded.
 pub async fn raise(
     tx: &mut Tx,
     app: &App,
@@ -160,9 +161,9 @@ fn amount_seen(seen: Option<&ProviderPayment>) -> (Option<Minor>, Option<&Curren
     seen.map(|seen| (seen.amount.minor, &seen.amount.currency)).unzip()
 }
 
-/// Inserts an open exception. Returns `false` if the charge already has one of this kind. Those that
-/// the end of a dispute raises open again, because another dispute of the charge may raise them; a
-/// difference that each report repeats stays resolved.
+/// Inserts an open exception. Returns `false` if the charge already has one of this kind. Reopens a
+/// resolved exception about the end of a dispute, because another dispute of the charge may raise
+/// it again; a difference that every report repeats stays resolved.
 async fn insert(
     tx: &mut Tx,
     app: &App,
@@ -207,8 +208,8 @@ pub async fn close(tx: &mut Tx, app: &App, charge: &Charge, reason: &str) -> Res
     .await
 }
 
-/// Reopens the charge's most recently resolved exception about money, after the refund of that money
-/// was refused or failed.
+/// Reopens the charge's most recently resolved exception about money, after the refund of that
+/// money was refused or failed.
 pub async fn reopen(tx: &mut Tx, charge: &Charge) -> Result<()> {
     tx.sql(
         "UPDATE exceptions SET state = 'open', reason = NULL, resolved_at = NULL
@@ -353,8 +354,8 @@ pub async fn list_open_differences(
     tx.dynamic(&sql).all().await
 }
 
-/// Returns differences of these kinds that are open, or about which an operator has decided, after
-/// an id.
+/// Returns the differences of these kinds that are open or have a decided amount, after an id,
+/// oldest first.
 pub async fn list_unsettled_differences(
     tx: &mut Tx,
     account_id: &AccountId,

@@ -5,26 +5,26 @@
 //! | payment initialized | provider | pending | `payment:ID:pending` |
 //! | provider replaced before a session | provider | former provider | `taken:C:moved` |
 //! | payment ended | pending | provider | `payment:ID:settled` |
-//! | success that settles its owner | provider | wallet; for a card, verification | `KIND:ID:success` |
+//! | success that settles its owner | provider | wallet; card: verification | `KIND:ID:success` |
 //! | any other money taken | provider | suspense | `taken:C:suspense` |
 //! | the same for a card | provider | verification | `taken:C:verification` |
 //! | success after a mismatch | suspense | provider | `taken:C:returned` |
 //! | surplus after a mismatch | provider | suspense | `taken:C:surplus` |
 //! | exception resolved in the company's favor | suspense | wallet | `taken:C:credited` |
 //! | refund requested | where the money is | provider | `KIND:ID:refund:R` |
-//! | provider's fees on it | wallet or fees | provider | `KIND:ID:refund:R:fee` |
+//! | provider's fees on the refund | wallet or fees | provider | `KIND:ID:refund:R:fee` |
 //! | refund refused, or retried | provider | where it was | `KIND:ID:refund:R:refused` |
 //! | fees of that refund | provider | where they were | `KIND:ID:refund:R:fee_returned` |
 //! | dispute opened | where the money is | disputed | `taken:C:dispute:D:N` |
 //! | dispute lost | disputed | provider | the same |
-//! | provider's fees on it | wallet or fees | provider | the same |
-//! | dispute won, or for less | disputed | where it was | the same |
+//! | provider's fees on the dispute | wallet or fees | provider | the same |
+//! | dispute won, or amount reduced | disputed | where it was | the same |
 //! | reversal | where the money is | provider | `KIND:ID:reversed`; `taken:C:reversed` |
-//! | provider's fees on it | wallet or fees | provider | `taken:C:reversed:fee` |
+//! | provider's fees on the reversal | wallet or fees | provider | `taken:C:reversed:fee` |
 //!
-//! ID is the owner's id, so that one charge settles it. C is the charge's id, R the refund's and D the
-//! dispute's, whose ledger transactions have the numbers N.
-//! Amounts are net of the provider's fees.
+//! ID is the owner's id, so that only one charge settles it. C, R and D are the ids of the charge,
+//! the refund and the dispute. N is the number of a dispute's ledger transaction, from 1. Amounts
+//! are net of the provider's fees.
 
 use super::{Charge, ChargeId, OwnerKind, Refund, fees, store};
 use crate::{money::prelude::*, state::config::FeeBearer};
@@ -224,8 +224,8 @@ pub async fn credit(tx: &mut Tx, app: &App, charge: &mut Charge) -> Result<()> {
     Ok(store::update(tx, charge).await?)
 }
 
-/// Returns what a refund of `amount` debits of the `credited` money, and the provider's fees on it.
-/// `left` can be refunded. The last refund debits what the others left.
+/// Returns the part of `credited` that a refund of `amount` debits, and the provider's fees on the
+/// refund. `left` is the amount that can be refunded. The last refund debits what the others left.
 pub fn shares(credited: Minor, amount: Minor, left: Minor) -> (Minor, Minor) {
     let share = i128::from(credited.0) * i128::from(amount.0) / i128::from(left.0.max(1));
     let share = i64::try_from(share).map_or(amount, |share| Minor(share.min(amount.0)));
@@ -255,7 +255,7 @@ pub async fn hold(
     Ok(())
 }
 
-/// Returns the money and the fees of a refund that was refused, or that a retry replaces.
+/// Credits back the money and the fees of a refund that was refused, or that a retry replaces.
 pub async fn release(
     tx: &mut Tx,
     app: &App,
@@ -298,7 +298,7 @@ pub enum DisputedMoney {
     Released,
 }
 
-/// Returns the key of a ledger transaction of a dispute, the `n`th one.
+/// Returns the key of the `n`th ledger transaction of a dispute.
 pub fn dispute_key(charge_id: &ChargeId, dispute_id: &str, n: i64) -> String {
     format!("taken:{charge_id}:dispute:{dispute_id}:{n}")
 }

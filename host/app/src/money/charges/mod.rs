@@ -1,7 +1,7 @@
 //! Charges: taking money from payers through providers, and refunding it.
 //!
 //! A charge is one attempt to take one amount under one reference at one provider account. Its
-//! owner, a payment, a card or a recollection, contributes what to request and what follows from an
+//! owner, a payment, a card or a recollection, determines the request and the effects of an
 //! outcome, as a [`ChargeOwner`]. An owner may have several charges, of which one settles it.
 //!
 //! - `request`: records a charge, calls the provider, resumes a page, requests queued charges;

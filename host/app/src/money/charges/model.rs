@@ -1,4 +1,4 @@
-//! The row of a charge, and what its owner contributes.
+//! The row of a charge, and the trait of its owner.
 
 use super::{
     FundsAccount,
@@ -27,24 +27,24 @@ pub struct Charge {
     pub method: Method,
     pub provider: String,
     pub account_id: AccountId,
-    /// `true` on the service account: what is taken belongs to the company's ledger.
+    /// `true` at the service account: the money taken is posted to the company's ledger.
     pub in_books: bool,
-    /// The queue of card and mandate charges, of which one at a time is requested: their loan.
+    /// The queue of card and mandate charges, which are requested one at a time: their loan's id.
     pub lane: Option<String>,
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
     pub currency: Currency,
-    /// The least amount that the provider may take instead, if it knows partial debits.
+    /// The least amount that the provider may take instead, if it supports partial debits.
     #[sqlx(rename = "at_least_minor")]
     pub at_least: Option<Minor>,
-    /// The amount that the provider took, without what the payer paid on top.
+    /// The amount that the provider took, excluding fees that the payer paid on top of it.
     #[sqlx(rename = "taken_minor")]
     pub taken: Option<Minor>,
     pub taken_currency: Option<Currency>,
-    /// The provider's fees, without what the payer paid on top; `None`: not known.
+    /// The provider's fees, excluding those that the payer paid on top; `None` if unknown.
     #[sqlx(rename = "fees_minor")]
     pub fees: Option<Minor>,
-    /// The net amount that the ledger has from this charge, and where.
+    /// The net amount that the ledger holds from this charge, and in which account.
     #[sqlx(rename = "credited_minor")]
     pub credited: Minor,
     pub credited_to: FundsAccount,
@@ -65,7 +65,7 @@ pub struct Charge {
     pub holds_lane: bool,
     /// A request ended with an unknown outcome.
     pub unsure: bool,
-    /// Number of requests. The token that each write of a request compares.
+    /// The fencing token: the number of requests. Each write of a request compares it.
     pub fence: i64,
     pub lease_until: Option<Timestamp>,
     /// The first request.
@@ -103,7 +103,7 @@ impl OwnerKind {
         self.into()
     }
 
-    /// The prefix of references that the host draws.
+    /// The prefix of references that the host generates.
     fn prefix(self) -> &'static str {
         match self {
             OwnerKind::Payment => "pay",
@@ -183,7 +183,7 @@ impl Charge {
         Minor((taken.0 - self.refunded.0 - self.disputed.0).max(0))
     }
 
-    /// Returns whether a lost dispute may find more money in the ledger than it has taken.
+    /// Returns whether the ledger may still receive money that a lost dispute can take.
     pub fn has_more_to_lose(&self) -> bool {
         self.in_books && self.state != State::Reversed
     }
@@ -203,7 +203,7 @@ impl Charge {
         }
     }
 
-    /// The conflict of a request while another one holds the lease.
+    /// Returns the error for a request while another one holds the lease.
     pub fn conflict(&self, now: Timestamp) -> Error {
         conflict(self.lease_until, now, "another request with this reference is in progress")
     }
@@ -230,18 +230,18 @@ pub fn conflict(until: Option<Timestamp>, now: Timestamp, message: &str) -> Erro
     Error::InProgress { message: message.to_owned(), retry_after_s }
 }
 
-/// The call that asks a provider for a charge.
+/// The call that requests a charge from a provider.
 pub enum Order {
     Checkout(CheckoutOrder),
     Card(CardOrder),
     Debit(DebitOrder),
 }
 
-/// The decision of an owner when the turn of its queued charge comes.
+/// The decision of an owner about the next request of its charge.
 pub enum Turn {
     /// Request this amount.
     Go(Minor),
-    /// Request this amount at another account: the instrument's token is that account's by now.
+    /// Request this amount at another account, to which the instrument's token now belongs.
     GoAt(Minor, Account),
     /// The charge is no longer wanted: its owner fails with this message.
     Withdraw(&'static str),
@@ -280,7 +280,7 @@ pub enum Outcome<'a> {
 
 pub enum Failure<'a> {
     Seen(&'a ProviderPayment),
-    /// The failure as the host words it.
+    /// A message written by the host.
     Message(&'a str),
     /// The same, of a charge that was declined for this reason.
     Declined(&'a str, Decline),
@@ -300,7 +300,7 @@ pub trait ChargeOwner: Clone + Send + Sync + 'static {
     /// Returns whether the owner has no outcome.
     fn is_pending(&self) -> bool;
 
-    /// Decides, before the first request of a queued charge, whether and with what amount it is made.
+    /// Decides whether a queued charge is requested, or a page opened again, and with what amount.
     fn turn(
         &self,
         tx: &mut Tx,
@@ -311,12 +311,12 @@ pub trait ChargeOwner: Clone + Send + Sync + 'static {
         std::future::ready(Ok(Turn::Go(charge.amount)))
     }
 
-    /// Returns the call that asks for the charge.
+    /// Returns the call that requests the charge.
     fn order(&self, app: &App, charge: &Charge) -> impl Future<Output = Result<Order>> + Send;
 
-    /// Returns another provider's account for `amount`, if the router chose that of the charge. The
-    /// providers in `tried` certainly did not open a session. `None`: the charge stays at its
-    /// account.
+    /// Returns an account at another provider for `amount`, if the router chose the provider of the
+    /// charge. The providers in `tried` certainly did not open a session. `None`: the charge stays
+    /// at its account.
     fn reroute(
         &self,
         app: &App,
@@ -328,7 +328,7 @@ pub trait ChargeOwner: Clone + Send + Sync + 'static {
     /// Returns the URLs to which the page returns the payer: after a success, and otherwise.
     fn return_urls(&self) -> (&str, Option<&str>);
 
-    /// Records what follows from an outcome.
+    /// Records the effects of an outcome.
     fn apply(
         self,
         tx: &mut Tx,

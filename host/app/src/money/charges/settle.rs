@@ -44,8 +44,8 @@ pub async fn lock<O: ChargeOwner>(
     Ok((!charges.is_empty()).then_some((owner, charges)))
 }
 
-/// Returns whether the fact has no effect on the charge, before or now. Read without locks: a
-/// concurrent change counts as later than the fact.
+/// Returns whether the fact has no effect on the charge, neither as it was before nor as it is now.
+/// Reads without locks: a concurrent change counts as later than the fact.
 pub async fn is_ignored<O: ChargeOwner>(app: &App, before: &Charge, fact: &Fact) -> Result<bool> {
     let is_ignored = |charge: &Charge, is_settled| {
         decide(charge, is_settled, before.fence, fact, app.clock.now()) == Decision::Ignore
@@ -95,8 +95,8 @@ pub async fn record<O: ChargeOwner>(
     .await
 }
 
-/// Records the session of a payment's first charge, without locks. `None`: the response is another
-/// one, or something has changed since the request, so [`record`] decides.
+/// Records the session of a payment's first charge, without locks. `None`: the response is not such
+/// a session, or something has changed since the request. The caller then uses [`record`].
 pub async fn record_session<O: ChargeOwner>(
     app: &App,
     owner: &O,
@@ -226,7 +226,7 @@ impl Transition<'_> {
         Ok((owner, charge))
     }
 
-    /// Returns whether the owner ends with this charge: none settled it, and none follows.
+    /// Returns whether the owner ends with this charge: no charge settled it, and none follows.
     fn ends_owner(&self, charge: &Charge) -> bool {
         !charge.counts && !charge.superseded && !self.is_settled
     }
@@ -333,7 +333,8 @@ async fn keep_reference(tx: &mut Tx, app: &App, charge: &mut Charge, new: &str) 
 }
 
 /// Enqueues the request of the lane's next charge, if one is queued. Requires the lock under which
-/// charges are queued in the lane (the loan's), or one that is queued now would never be requested.
+/// charges are queued in the lane (the loan's). Without it, a charge that is queued concurrently
+/// would never be requested.
 pub async fn wake_lane(tx: &mut Tx, charge: &Charge, now: Timestamp) -> Result<()> {
     let Charge { company_id, lane: Some(lane), .. } = charge else { return Ok(()) };
     if store::is_any_queued(tx, company_id, lane).await? {
@@ -357,8 +358,8 @@ pub async fn cancel<O: ChargeOwner>(
     owner.apply(tx, app, &charge, Outcome::Failed(Failure::Message(message))).await
 }
 
-/// Replaces a page that no payer has by one under another reference, perhaps at another account.
-/// `None`: another request has claimed the charge, or the owner needs no page any longer.
+/// Replaces a page that no payer has with one under another reference, perhaps at another account.
+/// `None`: another request has claimed the charge, or the owner no longer needs a page.
 pub async fn supersede<O: ChargeOwner>(
     app: &App,
     charge: &Charge,

@@ -49,8 +49,8 @@ pub async fn update(tx: &mut Tx, charge: &Charge) -> Result<()> {
     bind_mutable_columns(tx.defer(update_mutable_columns!()), charge).require_one().await
 }
 
-/// Writes the session of a charge, without a lock. The transaction fails if the charge is no longer
-/// as it was when its page was requested.
+/// Writes the session of a charge, without a lock. The transaction fails if the charge has changed
+/// since its page was requested.
 pub async fn open(tx: &mut Tx, before: &Charge, charge: &Charge) -> Result<()> {
     let sql = concat!(
         update_mutable_columns!(),
@@ -129,8 +129,8 @@ pub async fn lock_all(
     .await
 }
 
-/// Returns the oldest queued charge of a lane, unless another charge holds the lane. Those that may
-/// have been made already come first.
+/// Returns the oldest queued charge of a lane, unless another charge holds the lane. Charges that
+/// have been requested before come first.
 pub async fn next_in_lane(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -171,7 +171,7 @@ pub async fn lane_holder(
         .await
 }
 
-/// Returns the sum of a lane's charges that may still be taken and hold up others.
+/// Returns the sum of a lane's charges that are queued or hold the lane.
 pub async fn sum_of_lane(tx: &mut Tx, company_id: &CompanyId, lane: &str) -> Result<Minor> {
     tx.sql(
         "SELECT CAST(COALESCE(SUM(amount_minor), 0) AS BIGINT) FROM charges
@@ -193,8 +193,8 @@ pub async fn extend_lease(tx: &mut Tx, charge: &Charge, until: Timestamp) -> Res
     .await
 }
 
-/// Sets the disputed amount of a charge: that of its disputes that are open or lost, at most what
-/// was taken and not refunded. The caller writes the charge.
+/// Sets the disputed amount of a charge to the total of its open and lost disputes, but at most to
+/// what was taken and not refunded. The caller writes the charge.
 pub async fn refresh_disputed(tx: &mut Tx, charge: &mut Charge) -> Result<()> {
     let disputed: Minor = tx
         .sql(

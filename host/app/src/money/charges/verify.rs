@@ -83,8 +83,8 @@ pub async fn verify_all<O: ChargeOwner>(
     Ok(verified)
 }
 
-/// Returns an owner with its charges. Those of a host of the previous version are adopted, and those
-/// whose schedule has ended are checked once more.
+/// Returns an owner with its charges. Adopts those of a host of the previous version, and schedules
+/// another check of those whose schedule has ended.
 async fn adopt_and_schedule<O: ChargeOwner>(
     app: &App,
     company_id: &CompanyId,
@@ -185,8 +185,8 @@ async fn wake_refunds(app: &App, charge: &Charge) -> Result<bool> {
     .await
 }
 
-/// Releases the lane if the payer has not acted in time, and lets the owner return the fee. The last
-/// check raises an exception.
+/// Releases the lane if the payer has not acted in time, and lets the owner refund the fee. The
+/// last check raises an exception.
 async fn abandon<O: ChargeOwner>(app: &App, charge: &Charge, is_last: bool) -> Result<()> {
     let (db, app, before) = (app.store.clone(), app.clone(), charge.clone());
     db.write(async move |tx| {
@@ -200,8 +200,8 @@ async fn abandon<O: ChargeOwner>(app: &App, charge: &Charge, is_last: bool) -> R
         if !is_last && !is_due {
             return Ok(());
         }
-        // A debit that a bank is processing holds the lane until the last check. A card charge waits
-        // for its payer, even if the URL of the page was lost.
+        // A debit that a bank is processing holds the lane until the last check. A card charge
+        // waits for its payer, even if the URL of the page was lost.
         let waits_for_payer = charge.session_url.is_some() || charge.method == Method::Card;
         if charge.holds_lane && (is_last || waits_for_payer) {
             charge.holds_lane = false;

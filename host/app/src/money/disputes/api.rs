@@ -80,10 +80,10 @@ pub async fn fetch(
 fields! {
     /// The answer to a dispute. The evidence is sent to the provider, and not stored.
     Body AnswerDispute {
-        /// `accept`: the payer gets the disputed amount. `contest`: the bank decides by the evidence;
-        /// `customer_name`, `customer_email` and `service` are then required.
+        /// `accept`: the payer gets the disputed amount. `contest`: the bank decides based on the
+        /// evidence; `customer_name`, `customer_email` and `service` are then required.
         action: OneOf<Action>,
-        /// A text for the provider and the bank.
+        /// A message to the provider and the bank.
         message: Text<1_000>,
         customer_name: Option<Text<100>>,
         customer_email: Option<Email>,
@@ -163,7 +163,7 @@ pub async fn answer(
     }
 }
 
-/// Takes the lease of the answer, with the audit entry.
+/// Acquires the lease of the answer and records the audit entry.
 async fn claim(app: &App, actor: Actor, found: &Dispute, action: String) -> Result<Dispute> {
     let (db, app) = (app.store.clone(), app.clone());
     let (company, id, charge_id) =
@@ -176,7 +176,7 @@ async fn claim(app: &App, actor: Actor, found: &Dispute, action: String) -> Resu
             return Err(Error::invalid("the dispute is not open"));
         }
         if dispute.answer_until.is_some_and(|until| until > now) {
-            let message = "another request answers this dispute";
+            let message = "another request to answer this dispute is in progress";
             return Err(charges::conflict(dispute.answer_until, now, message));
         }
         dispute.answer_until = Some(now.plus_seconds(ANSWER_SECONDS));
@@ -191,8 +191,8 @@ async fn claim(app: &App, actor: Actor, found: &Dispute, action: String) -> Resu
     .await
 }
 
-/// Ends the lease, and returns the dispute. `is_unsure`: the answer may have arrived, so the dispute
-/// is queried.
+/// Releases the lease and returns the dispute. `is_unsure`: the answer may have arrived, so the
+/// dispute is queried.
 async fn release(app: &App, claimed: &Dispute, is_unsure: bool) -> Result<Dispute> {
     let (db, now, claimed) = (app.store.clone(), app.clock.now(), claimed.clone());
     db.write(async move |tx| {

@@ -59,7 +59,7 @@ pub async fn account_job(app: App, job: Job) -> Result<JobResult> {
     let filter = DisputeFilter::Since(now.plus_seconds(-LIST_SECONDS));
     let found = match plugin.find_disputes(&account.open_credentials(&app)?, &filter).await {
         Ok(found) => found,
-        // Until an operator corrects the credentials; the call has raised its alarm.
+        // An operator must correct the credentials; the call has raised its alarm.
         Err(error) if error.fault.category == FaultCategory::Misconfigured => return Ok(next),
         Err(error) => return Err(error.into_error(&account.provider)),
     };
@@ -70,7 +70,7 @@ pub async fn account_job(app: App, job: Job) -> Result<JobResult> {
     failure.map_or(Ok(next), Err)
 }
 
-/// Records a listed dispute, unless its payment is not of this service.
+/// Records a listed dispute, unless its payment is unknown to this service.
 async fn record_listed(
     app: &App,
     account: &Account,

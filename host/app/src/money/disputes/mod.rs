@@ -1,11 +1,11 @@
 //! Disputes: claims of payers, through their banks, against charges.
 //!
 //! The provider decides a dispute; this slice records what it reports. Until then, the ledger holds
-//! the disputed money of a charge at the service account in `disputed`, even if the wallet becomes
-//! negative by it: the provider has deducted the money. A lost dispute takes it, a won one returns
-//! it. The charge itself is reversed by its verification alone.
+//! the disputed money of a charge at the service account in `disputed`, even if that makes the
+//! wallet negative: the provider has deducted the money. If the dispute is lost, the money goes to
+//! the provider; if it is won, it is returned. Only a verification reverses the charge itself.
 //!
-//! - `state`: what follows from a report, pure;
+//! - `state`: decides the effects of a report, pure;
 //! - `record`: records a report with its ledger transactions and events in one transaction;
 //! - `jobs`: queries providers after webhooks and by schedule.
 

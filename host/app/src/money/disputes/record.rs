@@ -27,13 +27,13 @@ pub struct EventData {
     reference: Option<String>,
     payment_service: String,
     service_ref: String,
-    /// The disputed amount; of a lost dispute, the amount that the payer gets.
+    /// The disputed amount; for a lost dispute, the amount that the payer gets.
     amount: Minor,
     currency: Currency,
-    /// The provider's reason.
+    /// The reason, as reported by the provider.
     reason: String,
     state: DisputeState,
-    /// The time until which it can be answered.
+    /// The deadline for the answer.
     due_at: Option<Timestamp>,
     opened_at: Timestamp,
     closed_at: Option<Timestamp>,
@@ -129,8 +129,8 @@ async fn insert(
     Ok(stored.unwrap_or(dispute))
 }
 
-/// Moves the money, writes charge and dispute, and reports the change. Nothing is written if nothing
-/// changes.
+/// Moves the money, writes charge and dispute, and emits the events. If nothing changes, nothing is
+/// written.
 async fn apply(
     tx: &mut Tx,
     app: &App,
@@ -168,8 +168,8 @@ async fn apply(
     Ok(dispute)
 }
 
-/// Decides what follows from a report. An amount in another currency than that of the charge moves
-/// no money.
+/// Decides the effects of a report. An amount in a currency other than that of the charge moves no
+/// money.
 fn change(charge: &Charge, fees: Minor, before: &Dispute, seen: &ProviderDispute) -> Change {
     let currency = charge.taken_currency.as_ref().unwrap_or(&charge.currency);
     let is_in_currency = [&seen.amount.currency, &before.currency] == [currency; 2];
@@ -185,12 +185,12 @@ fn change(charge: &Charge, fees: Minor, before: &Dispute, seen: &ProviderDispute
     if is_in_currency {
         return change;
     }
-    // Money that is held waits for a report in the currency of the charge.
+    // Money already held stays held until a report in the currency of the charge.
     let state = if before.held == Minor(0) { change.state } else { before.state };
     Change { alarm: Some("dispute in another currency"), ..Change::none(state) }
 }
 
-/// Returns a dispute with what the provider reports, apart from the money.
+/// Returns a dispute with the reported fields. The ledger amounts do not change.
 fn with_report(
     before: Dispute,
     change: &Change,
@@ -215,7 +215,7 @@ fn with_report(
     dispute
 }
 
-/// Returns the alarm of a report that the host cannot book by itself.
+/// Returns the alarm for a lost dispute whose effects the host cannot book by itself.
 fn alarm_of(charge: &Charge, dispute: &Dispute, was_closed: bool) -> Option<&'static str> {
     if dispute.state != DisputeState::Lost || was_closed {
         return None;
@@ -226,7 +226,7 @@ fn alarm_of(charge: &Charge, dispute: &Dispute, was_closed: bool) -> Option<&'st
         _ if charge.refunded > Minor(0) && charge.refunded.0 + dispute.amount.0 > taken.0 => {
             Some("dispute lost after a refund")
         }
-        // A loan is owed again only by a reversal of the whole repayment.
+        // Only a reversal of the whole repayment makes the loan outstanding again.
         OwnerKind::Recollection if dispute.amount < taken => Some("dispute lost in part"),
         _ => None,
     }
@@ -259,7 +259,7 @@ async fn move_money(
     Ok(())
 }
 
-/// Emits the events of a new and of an ended dispute.
+/// Emits the events of a dispute that is new or has ended.
 async fn report(
     tx: &mut Tx,
     app: &App,
@@ -273,7 +273,7 @@ async fn report(
         OwnerKind::Recollection => {
             (Some("recollection.disputed"), Some("recollection.dispute_closed"))
         }
-        // Verification charges are refunded; companies never saw them as their money.
+        // Verification charges are refunded and are never the company's money.
         OwnerKind::Card => (None, None),
     };
     let company = &dispute.company_id;

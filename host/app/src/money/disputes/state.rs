@@ -1,4 +1,4 @@
-//! What follows from a provider's report of a dispute. Pure.
+//! Decides the effects of a provider's report of a dispute. Pure.
 
 use super::DisputeState;
 use crate::money::prelude::*;
@@ -12,7 +12,7 @@ pub struct Standing {
     pub held: Minor,
     /// The amount that the ledger has given to the provider for it.
     pub lost: Minor,
-    /// What the ledger still has of the charge elsewhere.
+    /// The money of the charge that the ledger holds in other accounts.
     pub available: Minor,
     /// The provider's fees that are not booked yet. The payer gets the amount without deduction.
     pub fees: Minor,
@@ -31,9 +31,9 @@ pub struct Change {
     pub lose: Minor,
     /// From the bearer of the fees to the provider: the payer gets it.
     pub fee: Minor,
-    /// From `disputed` to where it was.
+    /// From `disputed` back to the account that held it.
     pub release: Minor,
-    /// Why an operator must look at it.
+    /// The alarm, if an operator must act.
     pub alarm: Option<&'static str>,
 }
 
@@ -44,8 +44,8 @@ impl Change {
     }
 }
 
-/// Decides by the reported status and amount. An ended dispute keeps its state; a lost one still
-/// takes what was not available before.
+/// Decides the effects of a reported status and amount. A dispute that has ended keeps its state; a
+/// lost one still takes money that was not available before.
 pub fn decide(before: Standing, status: DisputeStatus, amount: Minor) -> Change {
     let Standing { state, held, lost, available, fees, is_reversed } = before;
     let none = Change::none(state);

@@ -17,7 +17,7 @@ pub struct Dispute {
     pub charge_id: ChargeId,
     #[serde(skip)]
     pub account_id: AccountId,
-    /// The kind of record that was charged.
+    /// The kind of record that owns the charge.
     pub owner_kind: OwnerKind,
     /// The id of the payment, card or recollection.
     pub owner_id: String,
@@ -31,31 +31,31 @@ pub struct Dispute {
     pub transaction_id: String,
     /// The provider's id of the dispute.
     pub provider_id: String,
-    /// The disputed amount; of a lost dispute, the amount that the payer gets.
+    /// The disputed amount; for a lost dispute, the amount that the payer gets.
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
     pub currency: Currency,
-    /// The part of it that the ledger holds until the dispute ends.
+    /// The part of the amount that the ledger holds until the dispute ends.
     #[sqlx(rename = "held_minor")]
     pub held: Minor,
-    /// The part of it that the ledger has given to the provider.
+    /// The part of the amount that the ledger has given to the provider.
     #[sqlx(rename = "lost_minor")]
     #[serde(skip)]
     pub lost: Minor,
-    /// The part of it that was the provider's fees: their bearer has given it to the provider.
+    /// The part of the amount that was the provider's fees, debited from their bearer.
     #[sqlx(rename = "fee_minor")]
     #[serde(skip)]
     pub fee: Minor,
     /// Number of its ledger transactions.
     #[serde(skip)]
     pub postings: i64,
-    /// The provider's reason.
+    /// The reason, as reported by the provider.
     pub reason: String,
     pub state: DisputeState,
     /// The lease of the request that answers it.
     #[serde(skip)]
     pub answer_until: Option<Timestamp>,
-    /// The time until which it can be answered.
+    /// The deadline for the answer.
     pub due_at: Option<Timestamp>,
     pub opened_at: Timestamp,
     /// The time of the first report that it is answered.
@@ -162,8 +162,8 @@ pub async fn list(
     tx.dynamic(&sql).all().await
 }
 
-/// Returns whether a dispute of a charge may still change: it has no outcome, or the ledger could
-/// not yet take a part of what was lost since `since`.
+/// Returns whether a dispute of a charge may still change: it has no outcome, or it was lost after
+/// `since` and the ledger has not yet given its whole amount to the provider.
 pub async fn is_watched(tx: &mut Tx, charge: &Charge, since: Timestamp) -> Result<bool> {
     let found: Option<String> = tx
         .sql(

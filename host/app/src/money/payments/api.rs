@@ -66,7 +66,7 @@ fields! {
         /// A currency that the provider supports.
         #[schemars(extend("examples" = ["NGN"]))]
         currency: Text<100> as Currency => check_currency(app, company, body, currency),
-        /// A unique reference, else generated. The same reference returns the existing payment.
+        /// A unique reference. Default: generated. The same reference returns the existing payment.
         reference: Option<Visible<100>>,
         narration: Option<Text<500>>,
         /// Additional webhook endpoint for this payment's events: https, except in development.
@@ -75,8 +75,8 @@ fields! {
         /// The channels that the checkout page offers. Default: all channels of the provider.
         channels: Option<SomeOf<Channel>>,
         checkout: Body<Checkout>,
-        /// The provider. Default: by the company's routing policy, else its default provider, else
-        /// the service's.
+        /// The provider. Default: the one that the company's routing policy chooses, else the
+        /// company's provider, else the service's.
         #[schemars(extend("examples" = ["provider_a"]))]
         payment_service: Option<Text<100>> as Selection
             => select_provider(app, company, payment_service.as_deref(), body),
@@ -185,8 +185,8 @@ fields! {
         /// Maximum number of payments per page; more than 1,000 counts as 1,000.
         limit: Limit<20, 1_000>,
         /// Returns up to `limit` records that follow the record with this id, in the order of
-        /// `created_at`. No record is skipped or repeated if others are created meanwhile. Cannot be
-        /// combined with `page` or with another order.
+        /// `created_at`. No record is skipped or repeated if others are created meanwhile. Cannot
+        /// be combined with `page` or with another order.
         after: Exactly,
         status: OneOf<Status>,
         /// The `user_id` or internal id of the user who pays.
@@ -264,7 +264,7 @@ async fn verify_with_provider(app: &App, payment: Payment) -> Result<Payment> {
     }
 }
 
-/// Verifies a payment for an operator, also a successful one, which the provider may have reversed.
+/// Verifies a payment for an operator, even a successful one, which the provider may have reversed.
 /// A pending payment is not an error here.
 pub async fn verify_of_company(
     State(app): State<App>,
@@ -284,10 +284,10 @@ pub async fn verify_of_company(
 fields! {
     /// Options of a refund.
     Body RefundOrder {
-        /// The amount, in the payment's currency. Default: what earlier refunds have left.
+        /// The amount, in the payment's currency. Default: the amount that is left to refund.
         amount: Option<Amount>,
-        /// What has been refunded of the payment as the caller knows it: 409 if that has changed.
-        /// Protects against refunding a part twice.
+        /// The amount already refunded, as known to the caller: 409 if it has changed. Prevents
+        /// refunding a part twice.
         already_refunded: Option<NonNegative>,
         /// `true` lets the wallet balance become negative.
         force: Option<Flag>,
@@ -306,7 +306,7 @@ pub async fn refund(
     if force {
         let (subject, detail) =
             (ApprovalSubject::ForcedRefunds, json!({ "payment": payment, "amount": amount }));
-        // Repeating the refund of a part makes another one.
+        // A repeated refund of a part is another refund.
         let action = if amount.is_some() { "payment.refund_part" } else { "payment.refund" };
         approvals::require(&app, &actor, subject, &company, action, &detail).await?;
     }
@@ -336,8 +336,8 @@ pub async fn fetch_refund(
     .await
 }
 
-/// Returns why each provider of a payment was chosen, oldest first. Empty: the request named it, or
-/// it is the default. Members see no estimates.
+/// Returns why each provider of a payment was chosen, oldest first. Empty if the request named the
+/// provider, or if it is the default. Members see no estimates.
 pub async fn routing(
     State(app): State<App>,
     actor: Actor,

@@ -1,8 +1,8 @@
 //! Initializing a payment: record it with its charge, and open a checkout session.
 //!
 //! The same reference returns the existing payment. If that has no checkout URL, the request
-//! resumes it, see `charges::resume`. A payment that the provider finds invalid on its first attempt
-//! is deleted, because no client knows it.
+//! resumes it, see `charges::resume`. A payment that the provider finds invalid on its first
+//! attempt is deleted, because no client knows it.
 
 use super::{
     Payment, Status,
@@ -118,8 +118,8 @@ async fn record_new(
     Ok(Recorded::New(Box::new(payment), Box::new(charge), account))
 }
 
-/// Inserts a payment and its charge with what follows from them. Fails as a duplicate if a
-/// reference is taken.
+/// Inserts a payment and its charge, and adds the payment to the pending balance. Fails as a
+/// duplicate if a reference is taken.
 async fn insert(app: &App, payment: &Payment, charge: &Charge) -> Result<()> {
     let (db, app, payment, charge) =
         (app.store.clone(), app.clone(), payment.clone(), charge.clone());
@@ -189,7 +189,8 @@ fn compose(
     })
 }
 
-/// The requested channels that the provider offers; without a request, all of its channels.
+/// Returns the requested channels that the provider offers; all of its channels if none is
+/// requested.
 fn select_channels(plugin: &Provider, wanted: Option<&[String]>) -> Result<Vec<String>> {
     let has = &plugin.manifest().channels;
     let Some(wanted) = wanted else { return Ok(has.clone()) };

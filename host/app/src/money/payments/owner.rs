@@ -80,7 +80,7 @@ impl ChargeOwner for Payment {
             Outcome::Failed(failure) => (fail(self, failure), Some("payment.failed")),
             Outcome::Mismatched(what) => (Payment { message: what.to_owned(), ..self }, None),
             Outcome::Reversed(seen) => {
-                // A refund of what a lost dispute had left was reported before.
+                // The refund of what a lost dispute had left has already been reported.
                 let is_known = self.status == Status::Refunded;
                 let payment = Payment { status: Status::Refunded, ..self };
                 let event = (!is_known).then_some("payment.refunded");
@@ -134,8 +134,7 @@ fn fail(payment: Payment, failure: Failure<'_>) -> Payment {
     let payment = Payment { status: Status::Failed, ..payment };
     match failure {
         Failure::Seen(seen) => {
-            // For success rates: providers name the channel of a failed attempt, unless there was
-            // none.
+            // Success rates need the channel; providers name it if there was a failed attempt.
             let payment = Payment { payment_channel: seen.channel.clone(), ..payment };
             with_provider_result(payment, seen)
         }

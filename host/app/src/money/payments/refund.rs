@@ -6,8 +6,8 @@ use crate::money::{
     prelude::*,
 };
 
-/// Refunds a successful payment: `amount`, or what is left of it. `force` lets the wallet go below
-/// zero. An open refund is requested again.
+/// Refunds `terms.amount` of a successful payment, or what is left of it. An open refund is
+/// requested again.
 #[instrument(target = SPAN_TARGET, name = "payments.refund", skip_all)]
 pub async fn refund(
     app: &App,
@@ -59,7 +59,7 @@ async fn request(
             (Status::Refunded, Some(refund)) if refund.state.has_failed() => {
                 if terms.amount.is_some_and(|amount| amount != charge.refundable()) {
                     let message =
-                        "the refund of the whole rest failed: repeat it without an amount";
+                        "the refund of the remaining amount failed: repeat it without an amount";
                     return Err(Error::invalid(message));
                 }
                 None
@@ -78,8 +78,8 @@ async fn request(
     .await
 }
 
-/// Refuses a request that does not know all refunds of the payment, such as a form that is sent
-/// twice.
+/// Rejects a request that is based on an outdated refunded amount, for example a form that is
+/// submitted twice.
 fn check_refunded(payment: &Payment, already_refunded: Option<Minor>) -> Result<()> {
     let is_known = payment.status != Status::Success
         || already_refunded.is_none_or(|known| known == payment.refunded);
@@ -90,8 +90,8 @@ fn check_refunded(payment: &Payment, already_refunded: Option<Minor>) -> Result<
     Ok(())
 }
 
-/// Returns the open refund, which must be the one that the caller wants: the next one waits for its
-/// end.
+/// Returns the open refund. 409 if the caller wants another amount, because the next refund cannot
+/// begin until the open one ends.
 fn continue_refund(charge: &Charge, open: Refund, amount: Option<Minor>) -> Result<Refund> {
     let wanted = amount.unwrap_or(Minor(charge.refundable().0 + open.amount.0));
     if wanted != open.amount {

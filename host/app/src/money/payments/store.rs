@@ -38,7 +38,7 @@ pub struct Payment {
     #[sqlx(rename = "present_user_id")]
     pub user_id: Option<String>,
     pub email: String,
-    /// The payer's phone number in E.164, for providers that ask on the phone.
+    /// The payer's phone number in E.164, for providers that send a prompt to the phone.
     pub phone: Option<String>,
     pub payment_service: String,
     pub account_id: AccountId,
@@ -46,7 +46,7 @@ pub struct Payment {
     pub amount: Minor,
     #[sqlx(rename = "fees_minor")]
     pub fees: Minor,
-    /// What providers have accepted to refund, of a payment that is not refunded as a whole.
+    /// The amount of the accepted refunds of a payment that is not fully refunded.
     #[sqlx(rename = "refunded_minor")]
     pub refunded: Minor,
     pub currency: Currency,
@@ -76,7 +76,8 @@ pub struct Checkout {
     /// The checkout page; `null` until the provider has returned it.
     #[sqlx(rename = "checkout_url")]
     pub url: Option<String>,
-    /// What the payer must do, if the provider has no page: the page at `url` shows it, and waits.
+    /// The instruction to the payer if the provider has no checkout page; absent otherwise. The
+    /// page at `url` shows it.
     #[sqlx(rename = "checkout_prompt")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
@@ -167,7 +168,7 @@ pub async fn find_by_reference(
     tx.dynamic(&by_reference(company_id, reference)).optional().await
 }
 
-/// The shown columns of the payments of a page, whose ids are found first.
+/// The listed columns of the payments of a page. An inner query finds their ids first.
 const SELECT_LISTED: &str = select_with_user_id!(
     "t.company_id, t.id, t.user_key, t.email, t.phone, t.payment_service, t.account_id,
      t.amount_minor, t.fees_minor, t.refunded_minor, t.currency, t.reference, t.status,

@@ -19,19 +19,19 @@ use crate::{
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct TimelineEntry {
     at: Timestamp,
-    /// `payment`, `charge`, `verification`, `webhook` (of the provider), `exception`, `dispute`,
-    /// `ledger`, `refund`, `event`, `delivery`, `call` (of a plugin) or `audit`.
+    /// `payment`, `charge`, `verification`, `webhook` (from the provider), `exception`, `dispute`,
+    /// `ledger`, `refund`, `event`, `delivery`, `call` (to a plugin) or `audit`.
     kind: &'static str,
-    /// For example `requested`, `payment.settled`, of the audit log `payment.refund`, and of a call
-    /// its function, `verification.verify`.
+    /// For example `requested` or `payment.settled`; for the audit log, the logged action, for
+    /// example `payment.refund`; for a call, its function, for example `verification.verify`.
     action: String,
     /// Id or reference of the record; the id of the request for an entry of the audit log.
     record: String,
-    /// The amount of the record; of a charge that took money and of an exception, the amount at the
-    /// provider.
+    /// The amount of the record; for a charge that took money and for an exception, the amount at
+    /// the provider.
     amount: Option<Minor>,
     currency: Option<Currency>,
-    /// The requested amount, if the provider has another one.
+    /// The requested amount, if it or its currency differs from that of the entry.
     requested: Option<Minor>,
     requested_currency: Option<Currency>,
     /// Result or fault of a call, for example `pending` or `not_found`; otherwise `null`.
@@ -63,7 +63,7 @@ impl TimelineEntry {
         TimelineEntry { amount: Some(amount), currency: Some(currency.clone()), ..self }
     }
 
-    /// Adds the requested amount, if it is not that of the entry.
+    /// Adds the requested amount, if it differs from that of the entry.
     fn with_requested(self, requested: Minor, currency: &Currency) -> TimelineEntry {
         if (self.amount, self.currency.as_ref()) == (Some(requested), Some(currency)) {
             return self;
@@ -77,7 +77,7 @@ impl TimelineEntry {
     }
 }
 
-/// The kinds of entries whose notes are errors of the service or written by operators.
+/// The kinds of entries whose notes are internal errors or written by operators.
 const INTERNAL_NOTES: [&str; 3] = ["verification", "refund", "exception"];
 
 /// Returns the timeline of a payment, oldest first. Pending verifications come last. Entries of the
@@ -221,7 +221,7 @@ fn add_dispute(entries: &mut Vec<TimelineEntry>, dispute: &Dispute) {
     entries.extend(dispute.closed_at.map(|at| entry(at, dispute.state.into())));
 }
 
-/// Adds the notifications of a webhook. What they say is not trusted.
+/// Adds the notifications of a webhook. Their content is not trusted.
 fn add_webhook(entries: &mut Vec<TimelineEntry>, webhook: ReceivedWebhook) {
     let ReceivedWebhook { about, copies, received_at } = webhook;
     let text = |about: &Value, name: &str| about[name].as_str().unwrap_or_default().to_owned();
@@ -253,7 +253,7 @@ fn audit_entry(change: AuditEntry) -> TimelineEntry {
     TimelineEntry { actor: Some(change.actor), note, ..entry }
 }
 
-/// Returns the references that calls about charges and refunds have.
+/// Returns the references under which calls about charges and refunds are logged.
 fn references(charges: &[Charge], refunds: &[Refund]) -> Vec<String> {
     let of_refunds = refunds.iter().map(|refund| &refund.provider_id);
     let all = charges.iter().map(|charge| &charge.service_ref).chain(of_refunds);

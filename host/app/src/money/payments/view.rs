@@ -25,12 +25,12 @@ struct OrderView<Payer> {
     amount: Minor,
     /// The provider fees; 0 until the payment succeeds.
     fees: Minor,
-    /// The amount that was refunded; absent unless a part of a successful payment was.
+    /// The refunded amount; present only for a successful payment that was refunded in part.
     #[serde(skip_serializing_if = "Option::is_none")]
     refunded: Option<Minor>,
     currency: Currency,
-    /// The reference from the request, or a generated one with the prefix `pay-`; of a transfer to a
-    /// virtual account `trf-`.
+    /// The reference from the request, or a generated one with the prefix `pay-`, or `trf-` for a
+    /// transfer to a virtual account.
     reference: String,
     status: Status,
     narration: String,
@@ -39,8 +39,8 @@ struct OrderView<Payer> {
 /// The fields of a payment after `payment_response`, which lists omit.
 #[derive(Debug, Serialize, JsonSchema)]
 struct CourseView {
-    /// The metadata from the request, plus `company`, `server` and `event`; of a transfer the id of its
-    /// `virtual_account`.
+    /// The metadata from the request, plus `company`, `server` and `event`. For a transfer to a
+    /// virtual account, also the id of that account as `virtual_account`.
     metadata: Map<String, Value>,
     /// The provider's reference of the payment.
     service_ref: String,
@@ -83,7 +83,7 @@ pub struct EventData {
     payment_service: String,
     amount: Minor,
     fees: Minor,
-    /// As in the payment.
+    /// The refunded amount; present only for a successful payment that was refunded in part.
     #[serde(skip_serializing_if = "Option::is_none")]
     refunded: Option<Minor>,
     currency: Currency,

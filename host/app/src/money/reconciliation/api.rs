@@ -27,7 +27,7 @@ fn not_found() -> Error {
 }
 
 fields! {
-    /// Which days to list.
+    /// The days to list.
     Query DayList {
         /// The last day, like 2026-11-27. Default: today, in UTC.
         until: Exactly,
@@ -76,7 +76,7 @@ pub async fn fetch(
     DataResponse::data(app.store.read(read).await?, "Day fetched successfully")
 }
 
-/// Returns a day of a company's own account. Members do not see who works on an exception.
+/// Returns a day of a company's own account. Members do not see the names and notes of operators.
 pub async fn fetch_of_company(
     State(app): State<App>,
     actor: Actor,
@@ -126,7 +126,7 @@ pub async fn reconcile(
         jobs::enqueue(tx, &company, ACCOUNT_JOB, &account.id, app.clock.now()).await?;
         let detail = json!({ "account": account.id });
         audit::record(tx, &app, &actor, owner, "account.reconcile", detail).await?;
-        Ok(MessageResponse("Reconciliation began"))
+        Ok(MessageResponse("Reconciliation started successfully"))
     })
     .await
 }

@@ -11,14 +11,14 @@ use crate::money::{charges::ChargeId, disputes, prelude::*};
 use tollhouse_platform::values::listing::Period;
 use tollhouse_plugins::{ListedKind, ListedTransaction};
 
-/// How long a transaction that does not match is compared again.
+/// Maximum age of a transaction that is compared again because it does not match.
 const RECHECK_SECONDS: i64 = 35 * 86_400;
 /// How long a listed payment waits for the scheduled verification of its charge.
 const VERIFIED_SECONDS: i64 = 4 * 86_400;
 /// Maximum number of records of a batch.
 const BATCH: i64 = 100;
 
-/// Compares a batch of the transactions again that did not match. Returns where to continue.
+/// Repeats the comparison of a batch of transactions that did not match. Returns where to continue.
 pub async fn check_listed(
     app: &App,
     account: &Account,
@@ -86,8 +86,8 @@ async fn check_one(app: &App, account: &Account, listed: ProviderTransaction) ->
     .await
 }
 
-/// Returns whether a difference is for an operator. A charge without an outcome is verified first,
-/// on its own schedule. Through its own account, a company may take payments without this host.
+/// Returns whether an operator must handle a difference. A charge without an outcome is verified
+/// first, on its own schedule. A company may take payments at its own account without this host.
 fn concerns_operators(
     account: &Account,
     charge: Option<&Charge>,
@@ -128,9 +128,9 @@ impl ProviderTransaction {
     }
 }
 
-/// Raises the exceptions of a batch of records that the list lacks: of payments, then of refunds,
-/// then of disputes. First, those of earlier lists are compared with their records again. Returns
-/// where to continue.
+/// Raises the exceptions of a batch of records that the list lacks: first payments, then refunds,
+/// then disputes. Before these, exceptions from earlier lists are compared with their records
+/// again. Returns where to continue.
 pub async fn check_unlisted(
     app: &App,
     account: &Account,

@@ -9,7 +9,7 @@ use crate::money::{
 use tollhouse_platform::store::Result as StoreResult;
 use tollhouse_plugins::{ListedKind, ListedTransaction};
 
-/// The record of a listed reversal: a refund that the host did not request.
+/// The record id of a reversal, which is listed as a refund that the host did not request.
 const REVERSAL: &str = "reversal";
 
 /// The record that a listed transaction matches.
@@ -69,7 +69,7 @@ async fn find_charge(
     Ok(found)
 }
 
-/// Returns the charge if it took money, under the provider's id if it is known.
+/// Returns the charge if it took money, and if the provider's ids, where known, are the same.
 fn payment(charge: &Charge, listed: &ListedTransaction) -> Option<Claim> {
     let ids = [&charge.transaction_id, &listed.transaction_id];
     if ids[0] != ids[1] && ids.iter().all(|id| !id.is_empty()) {
@@ -109,8 +109,8 @@ async fn refund(
     Ok(currency.map(|currency| claim(REVERSAL, Money { minor: reversed, currency })))
 }
 
-/// Returns whether the ledger has the refund: also after a failure, because the provider may have
-/// made it.
+/// Returns whether the ledger has the refund. It may still have a failed one, because the provider
+/// may have made it.
 fn is_made(refund: &Refund) -> bool {
     !refund.state.has_failed() || refund.held.0 + refund.fee.0 > 0
 }
@@ -155,8 +155,8 @@ async fn dispute(
     Ok(Some(Claim { id: lost.id.clone(), recorded: Recorded { money, fees: None } }))
 }
 
-/// Returns what the ledger has given to the provider for a lost dispute. Takes all disputes of the
-/// charge.
+/// Returns what the ledger has given to the provider for a lost dispute. `disputes` must be all
+/// disputes of the charge.
 pub async fn given_for(
     tx: &mut Tx,
     charge: &Charge,
@@ -176,7 +176,7 @@ pub async fn given_for(
     Ok(share_of_dispute(charge, &returns, disputes, dispute_id))
 }
 
-/// What refunds have returned of a charge, in minor units.
+/// The amounts of a charge that refunds have returned, in minor units.
 #[derive(Default)]
 struct Returns {
     /// By refunds that did not fail, or that the provider lists.
@@ -185,8 +185,8 @@ struct Returns {
     kept: i64,
 }
 
-/// Returns what the ledger has given to the provider for a lost dispute: for the dispute itself, and
-/// by a reversal or by failed refunds.
+/// Returns what the ledger has given to the provider for a lost dispute: for the dispute itself,
+/// and by a reversal or by failed refunds.
 fn share_of_dispute(
     charge: &Charge,
     returns: &Returns,
@@ -210,8 +210,8 @@ fn share_of_dispute(
     Minor(shares(rest, &amounts)[n])
 }
 
-/// Distributes `rest` to disputes with amounts and what they have already, the oldest first. None
-/// gets more than its amount.
+/// Distributes `rest` among disputes, oldest first. Each is given as its amount and the share that
+/// it already has. None gets more than its amount.
 fn shares(mut rest: i64, disputes: &[[i64; 2]]) -> Vec<i64> {
     let share = |[amount, own]: &[i64; 2]| {
         let more = rest.min(amount - own).max(0);

@@ -1,4 +1,4 @@
-//! What differs between a listed transaction and the host's record of it. Pure.
+//! Compares a listed transaction with the host's record of it. Pure.
 
 use super::TransactionKind;
 use crate::money::prelude::*;
@@ -9,7 +9,7 @@ use tollhouse_plugins::ListedTransaction;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Recorded {
     pub money: Money,
-    /// `None`: not known.
+    /// `None` if unknown.
     pub fees: Option<Minor>,
 }
 
@@ -57,15 +57,15 @@ pub fn compare(listed: &ListedTransaction, recorded: Option<&Recorded>) -> Compa
     }
 }
 
-/// Returns what the provider has more of the company's money than the records say; negative if it
-/// has less. Zero if the currencies differ, because the ledger does not convert.
+/// Returns how much more of the company's money the provider has than the records say; negative if
+/// it has less. Zero if the currencies differ, because the ledger does not convert.
 pub fn excess(listed: &ListedTransaction, recorded: Option<&Recorded>) -> Minor {
     let is_same_currency =
         recorded.is_none_or(|recorded| recorded.money.currency == listed.amount.currency);
     if !is_same_currency {
         return Minor(0);
     }
-    // Fees that one side does not know are those of the other side.
+    // If only one side knows the fees, they apply to both.
     let fees_recorded = recorded.and_then(|recorded| recorded.fees);
     let fees_listed = listed.fees.or(fees_recorded).unwrap_or_default();
     let fees_recorded = match recorded {

@@ -17,7 +17,7 @@ use tollhouse_platform::{clock::parse_date, store::FromRow};
 pub struct Day(pub Timestamp);
 
 impl Day {
-    /// 404 unless the text is a date like 2026-11-27.
+    /// Parses a date like 2026-11-27. 404 if the text is not one.
     pub fn parse(text: &str) -> Result<Day> {
         let date = parse_date(text, "%Y-%m-%d").filter(|date| text == date.to_string());
         let date: NaiveDate = date.ok_or_else(|| Error::not_found("day not found"))?;
@@ -34,7 +34,7 @@ impl Day {
     }
 }
 
-/// The listed transactions of a day, of one kind and currency.
+/// Totals of the listed transactions of a day, of one kind and currency.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, FromRow, JsonSchema)]
 #[schemars(rename = "DayTotal")]
 pub struct Total {
@@ -44,36 +44,36 @@ pub struct Total {
     pub listed: i64,
     /// Number of those that match their records.
     pub matched: i64,
-    /// Their amounts.
+    /// Sum of the amounts of the listed transactions.
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
-    /// Their fees, without those that the list lacks.
+    /// Sum of their fees, where the provider lists them.
     #[sqlx(rename = "fees_minor")]
     pub fees: Minor,
 }
 
-/// A day of a provider account.
+/// The reconciliation of a provider account for one day.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "AccountDay")]
 pub struct Report {
     account: AccountId,
     #[serde(rename = "payment_service")]
     provider: String,
-    /// In UTC.
+    /// The date, in UTC.
     day: String,
-    /// Transactions before this time have been listed; `null`: no list is complete.
+    /// Transactions before this time have been listed; `null` until a list is complete.
     listed_until: Option<Timestamp>,
     totals: Vec<Total>,
     /// The payouts of the day.
     settlements: Vec<Settlement>,
     /// The open exceptions of the day, oldest first.
     exceptions: Vec<Exception>,
-    /// `null`: the day is open.
+    /// The closing of the day; `null` while the day is open.
     closed: Option<Closed>,
 }
 
 impl Report {
-    /// Returns what an actor may see: for members, without the names and notes of operators.
+    /// Returns what an actor may see: members do not see the names and notes of operators.
     pub fn visible_to(mut self, actor: &Actor) -> Report {
         if actor.member_of.is_some() {
             for exception in &mut self.exceptions {
@@ -88,7 +88,7 @@ impl Report {
     }
 }
 
-/// How a day was closed.
+/// The closing of a day.
 #[derive(Clone, Debug, Serialize, FromRow, JsonSchema)]
 #[schemars(rename = "ClosedDay")]
 pub struct Closed {
@@ -119,8 +119,8 @@ pub async fn report(tx: &mut Tx, account: &Account, day: Day) -> Result<Report> 
     })
 }
 
-/// Closes a day. 400 if it was closed before, if it has not been listed, while a list is in
-/// progress, or while an operator must decide about it.
+/// Closes a day. 400 if it is already closed, if it has not been listed, while a list is in
+/// progress, while it has open exceptions, or while its transactions are being verified.
 pub async fn close(
     tx: &mut Tx,
     app: &App,
@@ -128,7 +128,7 @@ pub async fn close(
     account: &Account,
     day: Day,
 ) -> Result<()> {
-    // Serializes with the list.
+    // Serializes with the listing job.
     let listing = store::lock_listing(tx, &account.id).await?;
     let report = report(tx, account, day).await?;
     let (from, before) = day.period();
@@ -136,13 +136,13 @@ pub async fn close(
         return Err(Error::invalid("the day is already closed"));
     }
     let is_listed = |listing: &Listing| {
-        // What the list lacks is known a day later.
+        // The records that the list lacks are known a day later.
         let known = before.plus_seconds(GRACE_SECONDS);
         listing.listed_at.is_some_and(|until| until >= known) && from >= listing.first_since()
     };
     let Some(listing) = listing.filter(is_listed) else {
-        let message = "the transactions of the day have not been listed: a day can be closed a day \
-             after its end";
+        let message = "the transactions of the day have not been listed: a day can be closed one \
+             day after it ends";
         return Err(Error::invalid(message));
     };
     if listing.step != Step::Done {
@@ -168,7 +168,7 @@ pub async fn close(
     Ok(store::insert_closed(tx, &account.id, &closed).await?)
 }
 
-/// A day in a list of days.
+/// A summary of one day of a provider account.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "AccountDaySummary")]
 pub struct Summary {
@@ -185,7 +185,7 @@ pub struct Summary {
 /// Number of days in a list.
 pub const LISTED_DAYS: i64 = 31;
 
-/// Returns the last days until `last`, newest first.
+/// Returns the [`LISTED_DAYS`] days that end with `last`, newest first.
 pub async fn list(tx: &mut Tx, account: &Account, last: Day) -> Result<Vec<Summary>> {
     let (_, before) = last.period();
     let from = before.plus_ms(-LISTED_DAYS * DAY_MS);

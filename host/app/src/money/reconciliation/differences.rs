@@ -2,9 +2,9 @@
 //!
 //! One row per account, kind and subject. Its excess is how much more money the provider has than
 //! the records say. Operators decide about an excess: the company or the service gets or bears it.
-//! The ledger account `suspense` has what is not decided, so that `provider:P` agrees with the
-//! provider. If the excess changes or ends after a decision, the exception opens again about the
-//! rest.
+//! The ledger account `suspense` holds the undecided part, so that `provider:P` agrees with the
+//! provider. If the excess changes or disappears after a decision, the exception is reopened for
+//! the rest.
 
 use super::{compare::Recorded, store};
 use crate::{
@@ -16,9 +16,9 @@ use crate::{
 };
 use tollhouse_platform::store::params;
 
-/// Resolves the exceptions of what agrees now.
+/// The reason for resolving an exception whose subject now agrees.
 const AGREES: &str = "the provider's list and the records agree";
-/// Resolves the exceptions of what an operator has decided before.
+/// The reason for resolving an exception about whose excess an operator has already decided.
 const DECIDED: &str = "decided before";
 
 /// A difference between a provider's list and the host's records.
@@ -36,7 +36,7 @@ pub struct Difference<'d> {
     pub expected: Recorded,
     /// What the provider lists.
     pub seen: Option<Recorded>,
-    /// What the provider has more of the money than the records say.
+    /// How much more money the provider has than the records say; negative if it has less.
     pub excess: Minor,
 }
 
@@ -49,8 +49,8 @@ impl Difference<'_> {
         }
     }
 
-    /// Returns the excess of a difference in the ledger. A company's own account has no ledger, and
-    /// without a charge, a test account has none.
+    /// Returns the excess, or zero if there is no ledger: a company's own account has none, nor has
+    /// a test account without a charge.
     fn excess_in_ledger(&self) -> Minor {
         let is_in_ledger = match self.charge {
             Some(charge) => charge.in_books,
@@ -116,7 +116,7 @@ fn is_same(found: &Exception, difference: &Difference<'_>) -> bool {
         && found.owner == difference.owner()
 }
 
-/// Opens an exception about what is not decided of its excess.
+/// Opens an exception for the undecided part of its excess.
 async fn open(
     tx: &mut Tx,
     app: &App,
@@ -179,8 +179,8 @@ async fn lock(
     }
 }
 
-/// Records that a subject agrees: resolves its exception. What an operator has decided meanwhile is
-/// then the difference, and the exception is open about that.
+/// Records that a subject agrees, and resolves its exception. If an operator has already decided
+/// about the excess, that decision is now the difference, so the exception is opened for it.
 pub async fn agree(
     tx: &mut Tx,
     app: &App,
@@ -199,7 +199,7 @@ pub async fn agree(
             move_suspense(tx, app, &mut found, provider, Minor(0)).await?;
             settle(tx, app, &mut found, AGREES).await
         }
-        // The same difference, if it comes back, is another one.
+        // If the same difference occurs again, it is a new one.
         (true, false) => {
             found.excess = Minor(0);
             save(tx, &found).await
@@ -221,8 +221,9 @@ async fn settle(tx: &mut Tx, app: &App, exception: &mut Exception, reason: &str)
     save(tx, exception).await
 }
 
-/// Returns the money of an exception that moves to another ledger or currency. Of an exception of
-/// the service, what it bore or kept goes back, too; what was decided in the former currency stays.
+/// Reverses the entry in suspense of an exception that moves to another ledger or currency. For an
+/// exception of the service, also reverses what the service bore or kept. What a company got or
+/// bore stays booked.
 async fn undo(tx: &mut Tx, app: &App, exception: &mut Exception, provider: Ledger) -> Result<()> {
     move_suspense(tx, app, exception, provider.clone(), Minor(0)).await?;
     let decided = std::mem::take(&mut exception.decided);
@@ -233,7 +234,7 @@ async fn undo(tx: &mut Tx, app: &App, exception: &mut Exception, provider: Ledge
     Ok(())
 }
 
-/// Moves a row to the ledger of the charge that is known by now.
+/// Moves a row to the ledger of another owner, because its charge is now known.
 async fn move_to(tx: &mut Tx, exception: &mut Exception, owner: Owner) -> Result<()> {
     if exception.owner == owner {
         return Ok(());
@@ -278,8 +279,8 @@ async fn save(tx: &mut Tx, exception: &Exception) -> Result<()> {
     .map_err(Error::from)
 }
 
-/// Moves money between another ledger account and `suspense`, so that `suspense` has `target`
-/// because of the exception. The caller saves the exception.
+/// Moves money between another ledger account and `suspense`, so that `suspense` holds `target` for
+/// the exception. The caller saves the exception.
 async fn move_suspense(
     tx: &mut Tx,
     app: &App,
@@ -314,18 +315,20 @@ async fn move_suspense(
 /// What an operator decides about a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remedy {
-    /// The company gets what the provider has more, or bears what it has less.
+    /// The company gets the surplus at the provider, or bears the deficit.
     Company,
-    /// The service keeps it, or bears it.
+    /// The service keeps the surplus, or bears the deficit.
     Service,
-    /// The records are right: the money in suspense goes back.
+    /// The records are right: the entry in suspense is reversed.
     Nothing,
 }
 
 /// Returns 400 if there is no money to decide about, or if no company owns it.
 pub fn check_remedy(exception: &Exception, remedy: Remedy) -> Result<()> {
     if remedy != Remedy::Nothing && exception.suspense == Minor(0) {
-        return Err(Error::invalid("this difference has no money in suspense: the action is none"));
+        return Err(Error::invalid(
+            "this difference has no money in suspense: the action must be none",
+        ));
     }
     if remedy == Remedy::Company && exception.owner == Owner::Service {
         return Err(Error::invalid("this difference belongs to no company"));

@@ -10,11 +10,12 @@ use tollhouse_plugins::{Credentials, TransactionFilter, TransactionPage};
 
 /// Time between two lists.
 const INTERVAL_SECONDS: i64 = 86_400;
-/// Time for the jobs that verify the charges of what does not match.
+/// Time for the jobs that verify the charges of transactions that do not match.
 const VERIFICATION_SECONDS: i64 = 30;
-/// How far back a list begins with a settlement that was not paid out yet.
+/// How far back the list of settlements reaches for those that were not paid out yet.
 const PENDING_SECONDS: i64 = 35 * 86_400;
-/// Time of one run of the job, with its last call shorter than its lease.
+/// Time after which a run of the job begins no other call. Including the last call, the run is
+/// shorter than the job's lease.
 const RUN: Duration = Duration::from_secs(30);
 /// Maximum number of pages of a list.
 const MAX_PAGES: i64 = 100_000;
@@ -62,7 +63,7 @@ pub async fn account_job(app: App, job: Job) -> Result<JobResult> {
         }
         let advanced = match advance(&app, &source, &listing).await {
             Ok(advanced) => advanced,
-            // Until an operator corrects the credentials; the call has raised its alarm.
+            // An operator must correct the credentials; the call has raised its alarm.
             Err(ListError::Call(error)) if error.fault.category == FaultCategory::Misconfigured => {
                 return Ok(next);
             }
@@ -199,7 +200,7 @@ async fn list_contents(
     };
     let id = settlement.provider_id.clone();
     let filter = TransactionFilter::Settlement(id.clone());
-    // The cursor is that of the settlement whose id is before it.
+    // `next_page` has the settlement's id, a line break and the plugin's cursor.
     let cursor = listing.next_page.as_ref().and_then(|next| next.split_once('\n'));
     let cursor = cursor.filter(|(of, _)| *of == id).map(|(_, cursor)| cursor.to_owned());
     let page = match plugin.list_transactions(credentials, &filter, &cursor).await {
@@ -241,7 +242,7 @@ fn turn_page(
     Ok(continue_at(Listing { pages, ..listing }, next, after))
 }
 
-/// Continues at `next` or, without it, with the step after this one.
+/// Continues the step at `next` or, if there is none, with the step `after`.
 fn continue_at(listing: Listing, next: Option<String>, after: Step) -> Listing {
     let step = if next.is_some() { listing.step } else { after };
     Listing { step, next_page: next, ..listing }

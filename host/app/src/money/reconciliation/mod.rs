@@ -1,24 +1,24 @@
-//! Reconciliation: compares what providers list of their transactions and settlements with charges,
+//! Reconciliation: compares the transactions and settlements that providers list with charges,
 //! refunds and disputes.
 //!
-//! A daily job per provider account lists the transactions of a period that overlaps with the one
-//! before, then the settlements and the payments of each new one. The charge of a listed
-//! transaction that does not match is first verified, by its own jobs. What still differs is an
-//! exception of kind `payment_not_recorded`, `fee_differs` and so on; so is a record that the list
-//! lacks. Until an operator decides, the ledger account `suspense` has the amount of the
-//! difference, so that `provider:P` has what the provider says.
+//! A daily job per provider account lists the transactions of a period that overlaps with the
+//! previous one, then the settlements, then the payments of each new settlement. If a listed
+//! transaction does not match, its charge is first verified by its own jobs. A remaining difference
+//! raises an exception of kind `payment_not_recorded`, `fee_differs` and so on; so does a record
+//! that the list lacks. Until an operator decides, the ledger account `suspense` holds the amount
+//! of the difference, so that the account `provider:P` agrees with the provider.
 //!
-//! An operator closes a day without open exceptions. A later change of a closed day is another
-//! exception.
+//! An operator can close a day that has no open exceptions. A later change to a closed day raises
+//! another exception.
 //!
-//! - `compare`: what differs, pure;
+//! - `compare`: compares a transaction with its record, pure;
 //! - `listing`: the job, page by page;
-//! - `claims`: the record that a listed transaction matches;
+//! - `claims`: finds the record that a listed transaction matches;
 //! - `record`: records the transactions of a page;
 //! - `settlements`: records settlements, and compares them with their payments;
 //! - `check`: raises and resolves exceptions after a complete list;
 //! - `differences`: exceptions of reconciliation, with their ledger transactions;
-//! - `days`: the totals of a day, and its end.
+//! - `days`: the totals of a day, and closing it.
 
 pub mod api;
 mod check;
@@ -51,7 +51,7 @@ const CLOSED_DAY_CHANGED: &str = "closed_day_changed";
 
 const DAY_MS: i64 = 86_400_000;
 
-/// Returns the first moment of a day in UTC.
+/// Returns the start of the UTC day that contains a time.
 fn day_of(at: Timestamp) -> Timestamp {
     Timestamp(at.0.div_euclid(DAY_MS) * DAY_MS)
 }
@@ -74,7 +74,7 @@ impl TransactionKind {
     const ALL: [TransactionKind; 3] =
         [TransactionKind::Payment, TransactionKind::Refund, TransactionKind::Dispute];
 
-    /// The kind of the exception of a record that the list lacks.
+    /// Returns the kind of exception for a record that the list lacks.
     fn not_listed(self) -> &'static str {
         match self {
             TransactionKind::Payment => "payment_not_listed",

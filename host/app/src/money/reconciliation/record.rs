@@ -13,8 +13,8 @@ use crate::money::{
 };
 use tollhouse_plugins::ListedTransaction;
 
-/// Records the transactions of a page. Returns whether charges are verified because they do not
-/// match.
+/// Records the transactions of a page. Returns whether charges are being verified because
+/// transactions do not match.
 pub async fn record(
     app: &App,
     account: &Account,
@@ -34,8 +34,8 @@ pub async fn record(
     Ok(is_verified)
 }
 
-/// Records the payments of a settlement. Where the list of transactions has the payment, only its
-/// settlement is recorded: a settlement shows less of it.
+/// Records the payments of a settlement. If the list of transactions has a payment, only its
+/// settlement is recorded, because a settlement shows fewer details.
 pub async fn record_contents(
     app: &App,
     account: &Account,
@@ -102,7 +102,7 @@ async fn record_one(
             company_id: company_of(charge.as_ref()),
             charge_id: charge.as_ref().map(|charge| charge.id.clone()),
             record_id: claim.as_ref().map(|claim| claim.id.clone()),
-            // What differed before differs until the check, which resolves its exception.
+            // A transaction that differed before differs until the check resolves its exception.
             result: match earlier.map(|row| row.result) {
                 Some(before) if before != Comparison::Matched => before,
                 _ => found,
@@ -131,9 +131,9 @@ pub fn company_of(charge: Option<&Charge>) -> CompanyId {
     charge.map_or_else(none, |charge| charge.company_id.clone())
 }
 
-/// Returns whether the list shows a transaction as before, and as every list since then.
+/// Returns whether a payment that matched is listed unchanged, and was in the last complete list.
 fn is_same(before: &ProviderTransaction, listed: &ListedTransaction, listing: &Listing) -> bool {
-    // What a refund or dispute matched may have changed: a failed refund was repeated.
+    // The record of a refund or dispute may have changed, for example by a retry of the refund.
     before.kind == TransactionKind::Payment
         && before.result == Comparison::Matched
         && Some(before.listed_until) >= listing.listed_at
@@ -194,7 +194,7 @@ async fn verify(tx: &mut Tx, charge: &Charge, kind: TransactionKind, now: Timest
     Ok(jobs::enqueue(tx, &charge.company_id, job, &charge.id, now).await?)
 }
 
-/// The subject of the exception of a record that the list lacks.
+/// Returns the subject of the exception for a record that the list lacks.
 pub fn subject_of_record(id: &str) -> String {
     format!("record:{id}")
 }

@@ -29,7 +29,7 @@ pub async fn record(app: &App, account: &Account, page: Vec<ProviderSettlement>)
     .await
 }
 
-/// Lists the payments of a settlement again that differs from them.
+/// Has the payments of a settlement listed again if it differs from them.
 async fn compare_again(tx: &mut Tx, account: &Account, settlement: Settlement) -> Result<()> {
     let subject = subject(&settlement);
     let found = charges::find_difference(tx, &account.id, SETTLEMENT_DIFFERS, &subject).await?;
@@ -117,14 +117,14 @@ async fn raise_if_closed(
     Ok(())
 }
 
-/// Compares a paid settlement with its payments, which have been listed, and what was paid out with
-/// the stated deductions.
+/// Compares the net amount of a paid settlement with its listed payments, and the payout with that
+/// amount less the stated deductions.
 pub async fn compare(app: &App, account: &Account, settlement: Settlement) -> Result<()> {
     let (db, app, account) = (app.store.clone(), app.clone(), account.clone());
     db.write(async move |tx| {
         let sums = store::sum_settled(tx, &settlement).await?;
         let subject = &subject(&settlement);
-        // Gross and fees of the provider have what payers paid on top, which the payments lack.
+        // The stated gross amount and fees include fees that payers paid on top. Payments do not.
         let stated = Minor(settlement.gross.0 - settlement.fees.0);
         let net = if sums.without_fees > 0 { stated } else { sums.net };
         let payout = Minor(net.0 - settlement.deductions.0);

@@ -1,4 +1,4 @@
-//! Refunds as operators see them: those of payments, and those of verification charges of cards.
+//! Refunds of payments and of card verification charges, as operators see them.
 
 pub mod api;
 
@@ -31,7 +31,7 @@ impl RefundStatus {
         }
     }
 
-    /// The states of verification refunds with this status.
+    /// Returns the states of verification refunds with this status.
     fn states(name: &str) -> Vec<String> {
         match name {
             "failed" => ["stalled", "refused", "failed"].map(str::to_owned).to_vec(),
@@ -124,7 +124,7 @@ impl From<ListedRefund> for CardRefund {
 pub struct AnyRefund {
     company: CompanyId,
     id: String,
-    /// The kind of record that was paid.
+    /// The kind of record whose charge is refunded.
     of: OwnerKind,
     /// The id of the payment or card.
     owner: String,
@@ -134,7 +134,7 @@ pub struct AnyRefund {
     service_ref: String,
     amount: Minor,
     currency: Currency,
-    /// The provider's reference of the refund.
+    /// The reference of the refund at the provider.
     refund_ref: String,
     /// The provider's id of the refund; empty until it accepts the refund.
     provider_id: String,

@@ -27,16 +27,16 @@ choices! {
 fields! {
     /// A routing policy.
     Body NewRoutingPolicy(body) {
-        /// The route of checkouts to which no rule applies.
+        /// The route for checkouts to which no rule applies.
         route: Body<NewRoute> as Route => Ok(route.into()),
         /// The first rule whose conditions hold applies.
         rules: Option<Rows<NewRule, MOST_RULES>> as Vec<Rule>
             => read_rules(body, &rules.unwrap_or_default()),
-        /// What a success is worth, in percent of the amount: a provider with higher fees is chosen
+        /// The value of a success, in percent of the amount: a provider with higher fees is chosen
         /// if its success rate makes up for them. Default: 20.
         success_value_percent: Option<Whole<1, 100>>,
-        /// The share of checkouts, in percent, for which `score` chooses another provider than the
-        /// best one, so that its success rate and fees are known. Default: 2.
+        /// The share of checkouts, in percent, for which `score` chooses a provider other than the
+        /// best one, in order to measure its success rate and fees. Default: 2.
         explore_percent: Option<Whole<0, 50>>,
     }
 }
@@ -250,7 +250,7 @@ async fn write(
 }
 
 fields! {
-    /// A payment that is not initialized.
+    /// A hypothetical payment, which is not initialized.
     Query PreviewedPayment {
         /// The amount in the major unit.
         amount: StrictLimit<1_000, 10_000_000>,
@@ -261,8 +261,8 @@ fields! {
     }
 }
 
-/// Returns the provider that the router would choose now for a payment of an unknown user, by the
-/// statistics of this host, which members do not see. `null`: the company has no routing policy.
+/// Returns the provider that the router would choose now for a payment of an unknown user, based on
+/// the statistics of this host, which members do not see. `null` if the company has no policy.
 pub async fn preview(
     State(app): State<App>,
     actor: Actor,

@@ -1,4 +1,4 @@
-//! Reads how checkouts ended, on all hosts.
+//! Adds the outcomes of the checkouts of all hosts to the statistics of this host.
 
 use crate::{
     money::prelude::*,
@@ -8,12 +8,12 @@ use crate::{
 
 /// Interval between reads.
 const INTERVAL: Duration = Duration::from_secs(10);
-/// Time after which an outcome is read, so that its transaction has been committed. A later one is
-/// missed: these are estimates.
+/// Age at which an outcome is read, so that its transaction has been committed. An outcome that is
+/// committed later is missed: the statistics are estimates.
 const LAG_MS: i64 = 2_000;
 /// How far back a host reads when it starts.
 const FIRST_PERIOD_MS: i64 = 24 * 3_600 * 1_000;
-/// Maximum number of successes and of failures per read. Of more, the latest count.
+/// Maximum number of successes and of failures per read. If there are more, the latest are read.
 const MOST: i64 = 20_000;
 
 /// Reads until the host stops.
@@ -40,8 +40,8 @@ pub async fn learn(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// Selects checkouts, without transfers that were not requested. Only payments have a channel that
-/// the provider named.
+/// Selects checkouts, except transfers that arrived without a request. Only payments have a channel
+/// reported by the provider.
 macro_rules! select_ended {
     ($ended_at:literal) => {
         concat!(

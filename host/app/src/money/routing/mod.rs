@@ -1,8 +1,8 @@
 //! Routing: the choice of a provider for each checkout of a company with a routing policy, unless
 //! the request names one.
 //!
-//! A rule of the policy, or its route for all others, lists providers. Those that cannot take the
-//! checkout are excluded, the others ranked (`rank`) by the statistics of this host. If a provider
+//! A rule of the policy, or its default route, lists providers. Those that cannot take the checkout
+//! are excluded; the others are ranked (`rank`) by the statistics of this host. If a provider
 //! certainly did not open a session, the next one is tried. After an unknown outcome a checkout
 //! stays at its provider. Each choice is stored with its explanation.
 
@@ -34,7 +34,7 @@ use crate::{
 /// A checkout to route.
 pub struct Routable {
     pub amount: Money,
-    /// The requested channels. Empty: any.
+    /// The requested channels; empty for any.
     pub channels: Vec<String>,
     pub payer: Payer,
     /// The provider must save the card.
@@ -57,8 +57,8 @@ pub enum Selection {
 }
 
 impl Selection {
-    /// Returns how the provider is determined: by the policy of a company that has one, if the
-    /// request names none, else by `by_name`.
+    /// Returns `Routed` if the company has a routing policy and the request names no provider, else
+    /// the provider that `by_name` returns.
     pub fn new(
         company: &Company,
         sent: Option<&str>,
@@ -105,8 +105,8 @@ pub async fn choose(app: &App, company: &Company, checkout: &Routable) -> Result
 }
 
 /// Chooses another provider for a charge whose page certainly was not opened. The providers in
-/// `tried` are excluded. `None`: the router did not choose the provider, that one can still take the
-/// checkout, or no other one can.
+/// `tried` are excluded. `None`: the router did not choose the charge's provider, that provider can
+/// still take the checkout, or no other can.
 pub async fn choose_other(
     app: &App,
     charge: &Charge,
@@ -134,13 +134,13 @@ pub async fn choose_other(
     }
 }
 
-/// The listed providers, of which one may be chosen.
+/// The ranked providers of the route that applies.
 struct Ranked {
     accounts: HashMap<String, Result<Account, NoAccount>>,
     providers: Vec<Considered>,
     /// The rule that listed them.
     rule: Option<String>,
-    /// The position of the first one, and why. `None`: all are excluded.
+    /// The position of the provider to choose, and the reason. `None`: all are excluded.
     first: Option<(usize, Reason)>,
 }
 
@@ -179,7 +179,7 @@ async fn rank_all(
     Ok(Some(Ranked { accounts, providers, rule, first }))
 }
 
-/// Returns where the user's default card comes from, if a rule depends on it.
+/// Returns the origin of the user's default card, if a rule depends on it.
 async fn find_card(
     app: &App,
     company: &Company,

@@ -5,7 +5,7 @@ use crate::{
     tenants::{companies::routing::ChooseBy, providers::statistics::Estimate},
 };
 
-/// The loss of expected value, as a share, by each second that opening a session takes.
+/// The share of the expected value that is lost per second that opening a session takes.
 const LOSS_PER_SECOND: f64 = 0.01;
 
 /// A provider that can take the checkout.
@@ -49,7 +49,7 @@ pub fn rank(terms: Terms, candidates: &[Candidate], mut draw: impl FnMut(i64) ->
             Reason::Weight
         }
     };
-    // The sort is stable.
+    // The sort is stable: it only moves providers that are down to the end.
     order.sort_by_key(is_down);
     let others = order.iter().skip(1).filter(|at| !is_down(at)).count();
     if candidates.len() == 1 {

@@ -32,7 +32,7 @@ struct Outcome {
     of_provider: Vec<f64>,
     /// The chosen providers, by second.
     chosen: Vec<usize>,
-    /// Payments for which at least one provider was tried in vain.
+    /// Payments for which at least one provider was tried without success.
     failed_over: u32,
     /// Payments that no provider took although one was up.
     lost: u32,
@@ -169,7 +169,7 @@ fn the_router_leaves_a_provider_that_is_down_and_comes_back() {
             outcome.failed_over
         );
         assert_eq!(outcome.lost, 0, "every payment was taken");
-        // Three failures until it is left; then it is tried again each time they are forgotten.
+        // It is abandoned after three failures, and tried again whenever these have expired.
         assert!(outcome.failed_over < 150, "{} of 3,600", outcome.failed_over);
         assert!(back_s < 900);
         assert!(regret(&outcome) < 3.0);

@@ -8,7 +8,7 @@ use self::store::{Dimension, PaymentTotals, TakenTotals};
 use crate::money::prelude::*;
 use tollhouse_platform::values::listing::Period;
 
-/// Days of a period at most, and those of the default period, which ends today.
+/// Maximum number of days of a period, and length of the default period, which ends today.
 const MAX_DAYS: i64 = 92;
 const DEFAULT_DAYS: i64 = 30;
 const DAY_MS: i64 = 24 * 3600 * 1000;
@@ -34,7 +34,7 @@ pub struct Totals {
     /// The first and last day of the period, `DD-MM-YYYY`, in UTC.
     first_day: String,
     last_day: String,
-    /// Money that was taken in the period, with what has been refunded of it since.
+    /// Money that was taken in the period, with the amounts refunded of it until now.
     taken: Vec<TakenTotals>,
     /// Payments that were created in the period, by their current status.
     payments: Vec<PaymentTotals>,

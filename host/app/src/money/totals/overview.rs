@@ -1,4 +1,4 @@
-//! What needs attention now: payments that stay pending, today's collections, queues of work, and
+//! The operator's overview: payments that stay pending, today's collections, queues of work, and
 //! wallets that are nearly empty.
 
 use super::{DAY_MS, store};
@@ -7,11 +7,11 @@ use crate::{
     operations::monitor::{self, Queue},
 };
 
-/// Ages of pending payments in hours; the last group has no end.
+/// Lower bounds of the age groups of pending payments, in hours; the last group is unbounded.
 const AGES_H: [i64; 4] = [0, 1, 6, 24];
 const MAX_WALLETS: i64 = 20;
 
-/// What needs attention.
+/// An overview of what needs an operator's attention.
 #[derive(Serialize, JsonSchema)]
 pub struct Overview {
     /// Numbers of pending payments by age.
@@ -23,12 +23,12 @@ pub struct Overview {
     low_wallets: Vec<store::LowWallet>,
 }
 
-/// Pending payments of an age.
+/// The pending payments of an age group.
 #[derive(Serialize, JsonSchema)]
 pub struct PendingPayments {
-    /// Age in hours at least.
+    /// Minimum age in hours.
     from_hours: i64,
-    /// Age in hours below this; `null` if there is no limit.
+    /// Upper bound of the age in hours, exclusive; `null` if there is none.
     before_hours: Option<i64>,
     number: i64,
 }
@@ -54,7 +54,7 @@ pub async fn overview(State(app): State<App>) -> Result<DataResponse<Overview>> 
     DataResponse::data(overview, "Overview fetched successfully")
 }
 
-/// Returns the numbers of pending payments that are at least as old as each age.
+/// Returns, for each of `AGES_H`, the number of pending payments that are at least that old.
 async fn older_than(tx: &mut Tx, now: Timestamp) -> Result<Vec<i64>> {
     let mut numbers = Vec::new();
     for hours in AGES_H {

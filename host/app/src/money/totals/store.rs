@@ -3,7 +3,7 @@
 use crate::state::storage::*;
 use tollhouse_platform::values::listing::Period;
 
-/// What totals are grouped by.
+/// The field by which totals are grouped.
 #[derive(Clone, Copy)]
 pub enum Dimension {
     Day,
@@ -44,7 +44,7 @@ pub struct TakenTotals {
     /// Amount taken back by providers.
     #[sqlx(rename = "reversed_minor")]
     pub reversed: Minor,
-    /// Amount of disputes that are open or lost, without reversed charges.
+    /// Amount of open and lost disputes, excluding those of reversed charges.
     #[sqlx(rename = "disputed_minor")]
     pub disputed: Minor,
 }
@@ -59,14 +59,14 @@ pub struct Group {
     pub company: Option<CompanyId>,
 }
 
-/// Numbers of payments.
+/// Numbers of payments by status.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 pub struct PaymentTotals {
     #[serde(flatten)]
     #[sqlx(flatten)]
     pub group: Group,
-    /// The channel that payers used, if the totals are by provider. Empty if the payment has not
-    /// succeeded.
+    /// The channel that payers used, if the totals are by provider; otherwise `null`. Empty if the
+    /// channel is unknown.
     pub channel: Option<String>,
     pub pending: i64,
     pub failed: i64,
@@ -170,7 +170,7 @@ pub async fn taken(
     tx.dynamic(&sql).all().await
 }
 
-/// Counts payments by the totals of their list.
+/// Counts payments, from the precomputed totals of the list of payments.
 pub async fn payments(
     tx: &mut Tx,
     dimension: Dimension,
@@ -205,7 +205,7 @@ pub async fn payments(
     tx.dynamic(&sql).all().await
 }
 
-/// Returns the number of pending payments of all companies that were created at `before` or earlier.
+/// Returns the number of pending payments of all companies created at `before` or earlier.
 pub async fn pending_since(tx: &mut Tx, before: Timestamp) -> Result<i64> {
     tx.sql("SELECT COUNT(*) FROM payments WHERE status = 'pending' AND created_at <= $1")
         .bind(before)
@@ -213,7 +213,7 @@ pub async fn pending_since(tx: &mut Tx, before: Timestamp) -> Result<i64> {
         .await
 }
 
-/// A wallet that is nearly empty.
+/// A wallet whose balance is below its threshold.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 pub struct LowWallet {
     pub company: CompanyId,
@@ -226,7 +226,7 @@ pub struct LowWallet {
 }
 
 /// Returns the wallets of active companies below their threshold, or below `default` for companies
-/// without one. A threshold of zero disables it.
+/// without one, lowest first. A threshold of zero disables the check.
 pub async fn low_wallets(tx: &mut Tx, default: Minor, limit: i64) -> Result<Vec<LowWallet>> {
     tx.sql(
         "SELECT c.id AS company, c.name AS company_name,

@@ -49,7 +49,7 @@ pub async fn list(
 fields! {
     /// Range of the entries of an audit log.
     Query ChainRange {
-        /// Number of the last entry that is known; default: 0.
+        /// Number of the last entry that you have; default: 0.
         after: Position,
         /// Maximum number of entries; more than 1,000 counts as 1,000.
         limit: Limit<100, 1_000>,
@@ -62,7 +62,8 @@ pub struct ChainPart {
     entries: Vec<AuditEntry>,
     /// End of the chain.
     end: ChainEnd,
-    /// Number of entries of versions that did not number them. They are not part of the chain.
+    /// Number of entries written by versions that did not number them. They are not part of the
+    /// chain.
     unnumbered: i64,
 }
 
@@ -90,7 +91,7 @@ pub async fn read_chain(
     DataResponse::data(app.store.read(read).await?, "Audit log fetched successfully")
 }
 
-/// Returns the fields that a change gives another value, each with its values before and after.
+/// Returns the changed fields, each with its values before and after.
 pub fn changes(before: &impl Serialize, after: &impl Serialize) -> Value {
     let fields = |value: Value| match value {
         Value::Object(fields) => fields,

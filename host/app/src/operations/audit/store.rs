@@ -12,8 +12,8 @@ use crate::state::storage::*;
 #[derive(Clone, Debug, FromRow, Serialize, Deserialize, JsonSchema)]
 pub struct AuditEntry {
     pub id: String,
-    /// Position in the log of this company or of the service, counted from 1; `null` for entries of
-    /// versions without numbers.
+    /// Position in the log of this company or of the service, counted from 1; `null` for entries
+    /// written by versions that did not number them.
     pub number: Option<i64>,
     /// Name of the operator, or `operator` for the configured operator token.
     pub actor: String,
@@ -30,7 +30,7 @@ pub struct AuditEntry {
     #[schemars(with = "Value")]
     pub detail: Json<Value>,
     pub created_at: Timestamp,
-    /// SHA-256 in hexadecimal of this entry and of the hash of the entry before it.
+    /// SHA-256, in hexadecimal, of this entry and the hash of the previous entry.
     pub hash: Option<String>,
 }
 
@@ -166,7 +166,7 @@ pub async fn find_end(tx: &mut Tx, owner: &Owner) -> Result<ChainEnd> {
     Ok(found.unwrap_or_default())
 }
 
-/// Counts the entries of versions without numbers.
+/// Counts the entries without numbers.
 pub async fn count_unnumbered(tx: &mut Tx, owner: &Owner) -> Result<i64> {
     tx.sql("SELECT COUNT(*) FROM audit_log WHERE company_id = $1 AND number IS NULL")
         .params(params![owner.column()])

@@ -65,7 +65,7 @@ pub async fn retry(
         let Retry { company, kind, subject } = &which;
         let detail = json!({ "company": company, "kind": kind, "subject": subject, "jobs": jobs });
         audit::record(tx, &app, &actor, Owner::Service, "job.retry", detail).await?;
-        DataResponse::data(Retried { jobs }, "Jobs are retried")
+        DataResponse::data(Retried { jobs }, "Jobs queued for retry")
     })
     .await
 }

@@ -19,7 +19,7 @@ const MOST: usize = 100;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberState {
-    /// Without a password: the invitation was not used.
+    /// Has no password yet: the invitation was not used.
     Invited,
     Active,
     /// Cannot sign in.
@@ -34,7 +34,7 @@ pub struct Member {
     /// `company-owner`, `company-finance`, `company-support` or `company-developer`.
     pub role: String,
     pub state: MemberState,
-    /// The last request, recorded at most once a minute.
+    /// Time of the last request, recorded at most once a minute.
     pub last_seen_at: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -138,14 +138,14 @@ pub async fn invite(
     if !member.active {
         return Err(Error::Conflict("the member is not active".to_owned()));
     }
-    // Whoever reads the e-mail signs in with the member's role.
+    // Anyone who reads the e-mail can sign in with the member's role.
     check_roles(tx, actor, &member.roles).await?;
     let detail = json!({ "member": member.id });
     audit::record(tx, app, actor, company, "member.invite", detail).await?;
     issue_invitation(tx, app, member).await
 }
 
-/// A change of a member's role or whether it can sign in. `None`: no change.
+/// Changes to a member's role, and to whether it can sign in. `None`: no change.
 pub struct MemberChange {
     pub role: Option<String>,
     pub active: Option<bool>,
@@ -171,7 +171,7 @@ pub async fn edit(
     found.updated_at = app.clock.now();
     let after = found.clone();
     if is_owner(&before) && !is_owner(&after) && !has_other_owner(tx, company, &after.id).await? {
-        let message = "the company needs another active owner, who has set a password";
+        let message = "the company needs another active owner who has set a password";
         return Err(Error::Conflict(message.to_owned()));
     }
     store::update(tx, &after).await?;

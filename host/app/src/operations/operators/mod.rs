@@ -1,7 +1,7 @@
 //! Operators: the people and services that use the internal interface, their tokens and roles.
 //!
-//! The configured operator token is for bootstrapping: it has all permissions, and is rejected while
-//! an administrator can authenticate.
+//! The configured operator token is for bootstrapping: it has all permissions, and is rejected
+//! while an administrator can authenticate.
 
 pub mod api;
 pub mod approvals;
@@ -30,8 +30,8 @@ use tollhouse_platform::crypto::digest;
 /// The name of the configured operator token in the audit log.
 const CONFIGURED: &str = "operator";
 
-/// Returns the operator of a token. 401 if the token is unknown, revoked or expired, or its operator
-/// is not active; 429 beyond the operator's rate limit.
+/// Returns the operator of a token. 401 if the token is unknown, revoked or expired, or its
+/// operator is not active; 429 beyond the operator's rate limit.
 pub async fn authenticate(app: &App, token: &str, request: &Extensions) -> Result<Actor> {
     let configured = app.settings.operator_token.as_bytes();
     let actor = match bool::from(configured.ct_eq(token.as_bytes())) {
@@ -83,8 +83,8 @@ fn shows_personal_data(call: &OperatorCall) -> bool {
     permissions::find(call.permission).is_some_and(|permission| permission.personal_data)
 }
 
-/// Records a call in the log of its company, or in that of the service if there is no such company;
-/// that of a member in the log of its own company.
+/// Records a call in the log of the company that it names, or in that of the service if there is no
+/// such company. A member's call is recorded in the log of the member's own company.
 async fn record(app: &App, actor: &Actor, call: OperatorCall, action: &'static str) -> Result<()> {
     let (app, db, actor) = (app.clone(), app.store.clone(), actor.clone());
     db.write(async move |tx| {
@@ -120,7 +120,7 @@ async fn has_administrators(app: &App, count: usize) -> Result<bool> {
 async fn configured_operator(app: &App) -> Result<ActorParts> {
     if has_administrators(app, 1).await? {
         return Err(Error::Unauthorized(
-            "the configured operator token is disabled: an administrator can authenticate",
+            "the configured operator token is disabled because an administrator can authenticate",
         ));
     }
     Ok(ActorParts {
@@ -192,7 +192,7 @@ fn check_roles_of_operators(roles: &[String]) -> Result<()> {
 }
 
 /// Returns 400 unless every role exists, and 403 unless the actor has all their permissions: no
-/// operator can give more than it has.
+/// operator can grant more than it has.
 async fn check_roles(tx: &mut Tx, actor: &Actor, roles: &[String]) -> Result<()> {
     let own = store::list_roles(tx).await?;
     for role in roles {

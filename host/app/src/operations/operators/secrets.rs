@@ -10,7 +10,7 @@ use crate::state::prelude::*;
 
 /// Length of a TOTP secret in bytes, as RFC 4226 recommends.
 const SECRET_BYTES: usize = 20;
-/// A hash that no password has: checked for unknown e-mail addresses, which then take as long.
+/// A hash that no password has, checked for unknown e-mail addresses so that they take as long.
 const NO_PASSWORD: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// Returns the Argon2id hash of a password in PHC form, with the parameters that OWASP recommends.
@@ -24,7 +24,7 @@ pub async fn hash_password(app: &App, password: String) -> Result<String> {
     work.await.map_err(Error::internal)?.map_err(Error::internal)
 }
 
-/// Returns whether the hash is that of the password. Without a hash it takes as long and fails.
+/// Returns whether the hash is that of the password; `false`, after the same time, without a hash.
 pub async fn verify_password(password: String, hash: Option<String>) -> Result<bool> {
     let work = tokio::task::spawn_blocking(move || {
         let hash = hash.as_deref().unwrap_or(NO_PASSWORD);

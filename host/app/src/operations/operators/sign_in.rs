@@ -1,8 +1,8 @@
 //! Signing in with a password and a one-time code.
 //!
 //! An invitation lets a person set a password and register an authenticator app. A sign-in yields a
-//! session: a token that expires. Every failure has the same response and takes about the same time,
-//! so that it reveals neither e-mail addresses nor which part was wrong.
+//! session: a token that expires. Every failure has the same response and takes about the same
+//! time, so that it reveals neither e-mail addresses nor which part was wrong.
 
 use serde::Deserialize;
 
@@ -91,13 +91,13 @@ pub struct Enrolment {
     email: String,
     /// Secret of the one-time codes in base32.
     totp_secret: String,
-    /// The same as an `otpauth` URL.
+    /// The secret as an `otpauth` URL.
     totp_url: String,
-    /// The sealed password and secret, for the confirmation. Nothing is stored before it.
+    /// The sealed password and secret, for the confirmation. Nothing is stored before that.
     enrolment: String,
 }
 
-/// What a person has chosen and not yet confirmed.
+/// The enrolment of a person who has not confirmed it yet.
 #[derive(Serialize, Deserialize)]
 struct PendingEnrolment {
     /// Digest of the invitation.
@@ -172,8 +172,8 @@ pub struct InvitationUse<'i> {
 }
 
 impl InvitationUse<'_> {
-    /// Returns the invited person. 401 if the invitation is not valid, 403 for an operator who signs
-    /// in with an OpenID provider.
+    /// Returns the invited person. 401 if the invitation is not valid, 403 for an operator who
+    /// signs in with an OpenID provider.
     async fn find(&self, app: &App, origin: &RequestOrigin) -> Result<TokenHolder> {
         check_rate(app, origin, self.is_member)?;
         check_passwords_are_used(app, self.is_member)?;
@@ -220,7 +220,7 @@ pub async fn confirm(
     let (app, db, origin) = (app.clone(), app.store.clone(), origin.clone());
     db.write(async move |tx| {
         let now = app.clock.now();
-        // Of two confirmations at once, the second one finds the invitation used.
+        // Of two concurrent confirmations, the second one finds the invitation used.
         store::lock(tx, &invited.operator.id).await?;
         let find = store::find_by_invitation(tx, &pending.invitation, now).await?;
         let operator = find.ok_or(INVITATION_ENDED)?.operator;

@@ -30,9 +30,9 @@ pub struct Operator {
 #[serde(rename_all = "snake_case")]
 pub enum TokenKind {
     Token,
-    /// Of a person who signed in. It ends after 12 hours, or 30 minutes without a request.
+    /// For a person who signed in. Ends after 12 hours, or after 30 minutes without a request.
     Session,
-    /// To set a password, once within 24 hours.
+    /// For setting a password, once, within 24 hours.
     Invitation,
 }
 
@@ -77,7 +77,7 @@ pub struct MemberRow {
     pub last_seen_at: Option<Timestamp>,
 }
 
-/// How a person signs in.
+/// The password and the one-time codes of a person.
 #[derive(Clone, Debug, FromRow)]
 pub struct Password {
     pub operator_id: String,
@@ -151,7 +151,7 @@ pub async fn list_members(tx: &mut Tx, company: &CompanyId) -> Result<Vec<Member
     .await
 }
 
-/// Locks the members of a company, so that of two changes at once the second one sees the first.
+/// Locks the members of a company, so that of two concurrent changes the second one sees the first.
 pub async fn lock_members(tx: &mut Tx, company: &CompanyId) -> Result<Vec<Operator>> {
     tx.sql("SELECT * FROM operators WHERE company_id = $1 ORDER BY id FOR UPDATE")
         .params(params![company])
@@ -350,7 +350,7 @@ pub async fn list_tokens(tx: &mut Tx, operator: &str) -> Result<Vec<Token>> {
     .await
 }
 
-/// Returns whether there is such a token. A second revocation keeps the time of the first.
+/// Revokes a token; `false` if it does not exist. An earlier revocation keeps its time.
 pub async fn revoke_token(
     tx: &mut Tx,
     operator: &str,

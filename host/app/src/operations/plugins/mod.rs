@@ -32,11 +32,11 @@ use tollhouse_plugins::{
     statistics::CallSummary,
 };
 
-/// A component as request body, whatever its content type. It may be larger than other bodies.
+/// A component as request body, with any content type. It may be larger than other bodies.
 pub struct ComponentBody(Bytes);
 
 impl ComponentBody {
-    /// Reads the component with the signature in it, and a separate one.
+    /// Parses the component, and adds a separate signature to those that it contains.
     fn signed(self, beside: Option<[u8; SIGNATURE_BYTES]>) -> SignedComponent {
         let mut file = SignedComponent::parse(self.0.into());
         file.signatures.extend(beside);
@@ -252,7 +252,8 @@ impl From<PluginRow> for PluginView {
     }
 }
 
-/// Versions with the interfaces, the manifest and the calls of those that serve on this host.
+/// Returns versions, with the interfaces, the manifest and the calls of those that serve on this
+/// host.
 fn views(app: &App, rows: Vec<PluginRow>) -> Vec<PluginView> {
     let view = |row: PluginRow| {
         let serving = app.plugins.serving_version(&row.name, &row.digest);

@@ -11,8 +11,8 @@ pub struct SearchAmount {
 }
 
 impl SearchAmount {
-    /// Reads an amount such as `2500`, `2 500.00`, `2,500` or `2500.50 NGN`. Returns `None` for other
-    /// texts and for zero, which no record has.
+    /// Reads an amount such as `2500`, `2 500.00`, `2,500` or `2500.50 NGN`. Returns `None` for
+    /// other texts and for zero, which no record has.
     pub fn parse(text: &str) -> Option<SearchAmount> {
         let text = text.trim();
         let (number, currency) = match text.rsplit_once(char::is_whitespace) {
@@ -38,8 +38,8 @@ fn is_code(text: &str) -> bool {
     text.len() == 3 && text.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
-/// Returns a whole number without the separators of its thousands, if they are where they belong:
-/// other digits with spaces are, for example, a phone number.
+/// Returns a whole number without its thousands separators; `None` if they are misplaced, as spaces
+/// are in, for example, a phone number.
 fn ungrouped(whole: &str) -> Option<String> {
     let groups: Vec<&str> = whole.split(|c: char| c == ',' || c.is_whitespace()).collect();
     let (first, others) = groups.split_first()?;
@@ -49,7 +49,7 @@ fn ungrouped(whole: &str) -> Option<String> {
         && is_grouped
         && groups.iter().all(is_number)
         && others.iter().all(|group| group.len() == 3);
-    // A number with a leading zero is no amount, but perhaps a code or an account.
+    // A number with a leading zero is not an amount, but perhaps a code or an account number.
     (is_valid && (!first.starts_with('0') || *first == "0")).then(|| groups.concat())
 }
 

@@ -18,9 +18,9 @@ use crate::{
 use tollhouse_platform::values::email;
 
 fields! {
-    /// What to find.
+    /// A search across all companies.
     Query Search {
-        /// A complete e-mail address; a phone number in E.164; a reference of a payment or
+        /// A complete e-mail address; a phone number in E.164 format; a reference of a payment or
         /// recollection; a service reference of a payment; the id of a payment, user or company; a
         /// company name; the last four digits of a saved card; an amount of payments and
         /// recollections, such as `2500.50` or `2500.50 NGN`; or the id of a request, which finds

@@ -1,4 +1,4 @@
-//! Queries across all companies, for operators only. Each reads an index, most of them that of each
+//! Queries across all companies, for operators only. Each reads an index, most of them once per
 //! company.
 
 use super::amount::SearchAmount;
@@ -15,7 +15,7 @@ const MAX_SCANNED: i64 = 1_000;
 #[derive(Debug)]
 pub struct SearchTerm {
     pub text: String,
-    /// The text as an e-mail address is compared.
+    /// The text in the form in which e-mail addresses are compared.
     pub email: String,
     /// The text as an amount.
     pub amount: Option<SearchAmount>,
@@ -25,7 +25,7 @@ pub struct SearchTerm {
     pub in_api_logs: bool,
 }
 
-/// A record that was found.
+/// A matching record.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 pub struct SearchResult {
     /// `company`, `user`, `payment`, `recollection`, `audit_entry` or `api_request`.
@@ -103,8 +103,9 @@ const BY_TEXT: [&str; 7] = [
     ),
 ];
 
-/// Statements on records by their amount: of the newest ones with the amount, those in the currency.
-/// An index of amounts of all companies bounds the scan: some amounts have most of the records.
+/// Statements on records by their amount: of the newest ones with the amount, those in the
+/// currency. Most records may have the same few amounts, so an index across all companies bounds
+/// the scan.
 const BY_AMOUNT: [&str; 2] = [
     payments!(
         "FROM (SELECT * FROM payments WHERE amount_minor = $1 ORDER BY created_at DESC LIMIT $2) p

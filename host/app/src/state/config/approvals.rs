@@ -30,8 +30,7 @@ settings! {
     /// Actions that a second operator must approve. Comma-separated, or repeated
     approvals: Vec<ApprovalSubject>, "TOLLHOUSE_APPROVALS", "actions", value_delimiter = ',',
         value_enum;
-    /// Largest credit or debit of a wallet, and largest exception, without an approval, in the major
-    /// unit of its currency
+    /// Largest credit, debit or exception that needs no approval, in the major unit of its currency
     approval_amount: Minor, "TOLLHOUSE_APPROVAL_AMOUNT", "amount", default_value = "0",
         value_parser = threshold;
     /// Number of users whose identity records an operator may read within 24 hours without an

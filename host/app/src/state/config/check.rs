@@ -88,13 +88,15 @@ fn public_url(config: &Config) -> Result<(), ConfigError> {
         Some(url) if !is_valid(url) => {
             reject("public_url must be an http or https URL without a query")
         }
-        Some(url) if needs_tls && !url.starts_with("https:") => {
-            reject("public_url must begin with https with portal, which sets cookies")
-        }
-        None if needs_tls => reject("public_url is required with portal, whose e-mails link to it"),
-        Some(url) if config.service.portal && !is_origin(url) => {
-            reject("public_url must have no path with portal, whose links begin with /portal")
-        }
+        Some(url) if needs_tls && !url.starts_with("https:") => reject(
+            "public_url must begin with https if portal is set, because the portal sets cookies",
+        ),
+        None if needs_tls => reject(
+            "public_url is required if portal is set, because the portal's e-mails link to it",
+        ),
+        Some(url) if config.service.portal && !is_origin(url) => reject(
+            "public_url must have no path if portal is set: the portal's links begin with /portal",
+        ),
         _ => Ok(()),
     }
 }

@@ -34,14 +34,15 @@ settings! {
     /// Verification charge of cards in USD; at least the provider's minimum for charges and refunds
     card_charge_usd: Minor, "TOLLHOUSE_CARD_CHARGE_USD", "USD", default_value = "1",
         value_parser = charge;
-    /// Who bears the fees that a provider keeps of a payment that is refunded, reversed or lost in a
-    /// dispute: the company pays them from its wallet, or they are booked in the ledger account `fees`
+    /// Who bears the fees that a provider keeps when a payment is refunded, reversed or lost in a
+    /// dispute: the company, from its wallet, or the service, in the ledger account `fees`
     refund_fees: FeeBearer = FeeBearer::Service, "TOLLHOUSE_REFUND_FEES", "bearer", value_enum;
     /// Retention of finished messages and of operator events
     history_days: u16 [1..=3_650] = 90, "TOLLHOUSE_HISTORY_DAYS", "days";
     /// Retention of API requests in the log of their company, without their content. 0: no log
     api_log_days: u32 [..=30] = 0, "TOLLHOUSE_API_LOG_DAYS", "days";
-    /// Retention of the log of plugin calls, without their data, for timelines and charts. 0: no log
+    /// Retention of the log of plugin calls, without their data, for timelines and charts. 0: no
+    /// log
     call_log_days: u32 [..=90] = 30, "TOLLHOUSE_CALL_LOG_DAYS", "days";
     /// Storage of files such as user exports, which are kept for 15 minutes: a folder of this host,
     /// or s3://BUCKET/PREFIX with region, endpoint and credentials from the AWS_… variables.
@@ -75,7 +76,7 @@ settings! {
     /// Serves requests only: no jobs, sweeps, deliveries, messages or calls to providers. For
     /// restored copies
     flag no_jobs, "TOLLHOUSE_NO_JOBS";
-    /// Allows http to loopback addresses and moving the clock. Not for production
+    /// Allows http to loopback addresses and advancing the clock. Not for production
     flag development, "TOLLHOUSE_DEVELOPMENT";
 }
 

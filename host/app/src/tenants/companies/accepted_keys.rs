@@ -9,7 +9,7 @@ use super::{digest, scopes::KeyLimits, store::digests_used_since};
 use crate::state::storage::*;
 use tollhouse_platform::store::Store;
 
-/// Period before the start of a host: keys used in it are loaded.
+/// A host loads the keys that were used in this period before its start.
 const RECENT_USE_SECONDS: i64 = 7 * 24 * 3600;
 /// Maximum number of keys to load, most recently used first.
 const MAX_LOADED_KEYS: i64 = 100_000;

@@ -22,7 +22,7 @@ pub const CHECKED_WITH_THE_RECORD: [&str; 2] =
     ["/api/v1/payment/fetch/{id}", "/api/v1/payment/fetch/reference/{reference}"];
 
 /// The company of a request that fetches one record. The statement that finds the record checks the
-/// API key too, which saves a query. A revoked key is rejected at once nevertheless.
+/// API key too, which saves a query. A revoked key is still rejected immediately.
 #[derive(Clone)]
 pub enum FetchingCompany {
     /// A company whose key this host has accepted before.
@@ -53,7 +53,7 @@ impl FetchingCompany {
         Ok((company_id.clone(), FetchingCompany::Known { digest, company_id }))
     }
 
-    /// Returns the record that `statement` selects as `t`. 401 and 403 as by authentication; 403
+    /// Returns the record that `statement` selects as `t`. 401 and 403 as in authentication; 403
     /// unless the company's plan includes `feature`.
     pub async fn find<T: Record>(
         self,

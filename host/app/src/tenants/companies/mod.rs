@@ -82,8 +82,8 @@ impl Company {
     }
 }
 
-/// Checks a URL of a field to which events are sent. Only development mode accepts plain HTTP:
-/// nothing is delivered there otherwise.
+/// Checks the URL in a field to which events are sent. Only development mode accepts plain HTTP:
+/// otherwise, nothing is delivered over it.
 pub fn check_event_url(
     app: &App,
     body: &Fields,
@@ -104,8 +104,8 @@ pub fn check_https(app: &App, body: &Fields, field: &str, url: &str) -> Result<(
 }
 
 /// Returns the company of an API key. 401 if the key is unknown, revoked or expired; 429 beyond its
-/// rate limit; 403 if the key's limits forbid the call, the company is suspended or its subscription
-/// has ended.
+/// rate limit; 403 if the key's limits forbid the call, the company is suspended or its
+/// subscription has ended.
 pub async fn authenticate(
     app: &App,
     key: &str,

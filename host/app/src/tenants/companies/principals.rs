@@ -73,8 +73,8 @@ pub fn describe_company(operation: &mut Operation<'_>) {
 }
 
 impl KnownKey {
-    /// Returns 403 unless the key may make this call. The refusal is recorded in the company's audit
-    /// log, at most once a minute.
+    /// Returns 403 unless the key may make this call. The refusal is recorded in the company's
+    /// audit log, at most once a minute.
     pub fn check(&self, app: &App, call: &CompanyCall, origin: &RequestOrigin) -> Result<()> {
         let checked = self.limits.check(call.scope, origin.address);
         if let Err(refusal) = &checked

@@ -1,4 +1,4 @@
-//! Routing policies: the providers of a company's checkouts whose requests name none.
+//! Routing policies: the choice of a provider for a company's checkouts whose requests name none.
 
 use serde::Deserialize;
 
@@ -11,11 +11,11 @@ pub struct RoutingPolicy {
     pub route: Route,
     /// The first rule whose conditions hold applies.
     pub rules: Vec<Rule>,
-    /// What a success is worth, in percent of the amount. A provider with higher fees is chosen if
+    /// The value of a success, in percent of the amount. A provider with higher fees is chosen if
     /// its success rate makes up for them.
     pub success_value_percent: u32,
-    /// The share of checkouts, in percent, for which `score` chooses another provider than the best
-    /// one, so that its success rate and fees are known.
+    /// The percentage of checkouts for which `score` chooses a provider other than the best one, to
+    /// measure its success rate and fees.
     pub explore_percent: u32,
 }
 
@@ -29,8 +29,8 @@ pub struct Route {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RoutedProvider {
     pub provider: String,
-    /// Its share of checkouts, if `choose_by` is `weight`. A provider with 0 is used only if the
-    /// others cannot be used.
+    /// Its share of checkouts, if `choose_by` is `weight`. A provider with weight 0 is used only if
+    /// the others cannot be used.
     pub weight: u32,
 }
 
@@ -83,7 +83,7 @@ pub struct Conditions {
     pub card_bins: Vec<String>,
 }
 
-/// What the conditions of rules are about.
+/// The properties of a checkout that the conditions of rules test.
 #[derive(Clone, Copy, Debug)]
 pub struct RoutedOrder<'o> {
     pub amount: &'o Money,
@@ -92,7 +92,7 @@ pub struct RoutedOrder<'o> {
     pub card: Option<&'o CardOrigin>,
 }
 
-/// Where the user's default card comes from.
+/// The origin of the user's default card.
 #[derive(Clone, Debug, Default, PartialEq, Eq, FromRow)]
 pub struct CardOrigin {
     /// The first digits of its number.

@@ -36,7 +36,7 @@ scopes! {
     ACCOUNTS_WRITE "accounts.write" "Open and close virtual accounts";
 }
 
-/// What limits an API key. It never changes.
+/// The limits of an API key, which never change.
 #[derive(Clone, Debug, Default, FromRow, Serialize, JsonSchema)]
 pub struct KeyLimits {
     /// The scopes of the key; `null`: all.

@@ -24,7 +24,7 @@ pub struct Company {
     pub previous_event_secret_until: Option<Timestamp>,
     /// Provider that is used if a request names none; `null`: the default of the service.
     pub payment_service: Option<String>,
-    /// How the provider is chosen if a request names none; `null`: it is `payment_service`.
+    /// Routing policy for requests that name no provider; `null`: they use `payment_service`.
     #[schemars(with = "Option<RoutingPolicy>")]
     pub routing: Option<Json<RoutingPolicy>>,
     /// Balance below which operators receive an event. 0: disabled; `null`: the service's default.

@@ -27,7 +27,8 @@ pub fn feature_of(item: &str) -> Option<&'static str> {
     known.or_else(|| is_lookup(item).then_some("identity"))
 }
 
-/// Returns whether [`LOOKUP_PATTERN`] matches. Variants are not types: a type is missing before them.
+/// Returns whether [`LOOKUP_PATTERN`] matches. Variants are not types: a type is missing before
+/// them.
 fn is_lookup(item: &str) -> bool {
     let is_name = |text: &str| {
         let is_usual = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';

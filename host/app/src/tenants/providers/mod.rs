@@ -120,7 +120,7 @@ pub fn choose_provider(
     Ok(sent.map_or_else(|| default_provider(app, company), str::to_owned))
 }
 
-/// Returns whether cards can be saved at the provider: the payer of a push payment has no page.
+/// Returns whether cards can be saved at the provider: not by push payments, which have no page.
 pub fn saves_cards(provider: &Provider) -> bool {
     provider.exports("saved-card") && !provider.manifest().sessions.push
 }
@@ -236,7 +236,7 @@ fn not_configured() -> Error {
     Error::invalid("payment service key not found")
 }
 
-/// Enqueues a job about each usable account whose plugin fits, unless it has one.
+/// Enqueues a job for each usable account whose plugin `fits`, unless the account already has one.
 pub async fn enqueue_jobs(
     app: &App,
     kind: &'static str,

@@ -36,7 +36,7 @@ pub struct ApiRequests {
     next: Option<String>,
 }
 
-/// Lists the API requests of a company that the log has.
+/// Lists the logged API requests of a company.
 pub async fn list(
     State(app): State<App>,
     Path(company): Path<CompanyId>,

@@ -1,7 +1,7 @@
-//! The API log: requests of companies to the API, for their developers, kept for some days. Without
-//! paths, query strings, bodies and messages, which may contain personal data.
+//! The API log: requests of companies to the API, for their developers, kept for some days. It
+//! omits paths, query strings, bodies and messages, which may contain personal data.
 //!
-//! A request that has ended is put into a buffer, which a background task saves.
+//! Each ended request is added to a buffer, which a background task saves.
 
 pub mod api;
 mod store;
@@ -16,8 +16,8 @@ use tollhouse_platform::{
     telemetry::metric::Counter,
 };
 
-/// Returns the recorder of API requests, and the buffer that it fills. `dropped` counts the requests
-/// that are not recorded.
+/// Returns the recorder of API requests, and the buffer that it fills. `dropped` counts the
+/// requests that are not recorded.
 pub fn recorder(dropped: &Counter) -> (RequestRecorder, LogBuffer<CompletedRequest>) {
     let buffer = LogBuffer::new(dropped);
     let filled = buffer.clone();

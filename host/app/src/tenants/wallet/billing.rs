@@ -89,7 +89,7 @@ pub async fn quote_fee(
     Ok(Fee { item, amount, balance: balance.unwrap_or_default() })
 }
 
-/// Like [`charge_fee`]. The balance is locked from here on until the transaction ends.
+/// Like [`charge_fee`], for a quoted fee. Locks the balance until the transaction ends.
 pub async fn charge_quoted(
     tx: &mut Tx,
     app: &App,

@@ -1,6 +1,6 @@
 //! Folding: on PostgreSQL, most ledger transactions insert deltas instead of updating balances, so
 //! that those of a company do not wait for each other. A task adds the deltas to the balances every
-//! second: the time to read a balance grows with their number.
+//! second, because reading a balance takes longer the more deltas there are.
 
 use super::store;
 use crate::state::prelude::*;

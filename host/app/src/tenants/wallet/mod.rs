@@ -39,7 +39,8 @@ pub enum LedgerAccount {
     Disputed,
     /// Providers' fees and differences that the service bears.
     Fees,
-    /// Money that settled nothing and differences from providers' lists, until an operator decides.
+    /// Money that settled no record, and differences from providers' listings, until an operator
+    /// decides.
     Suspense,
 }
 

@@ -1,4 +1,4 @@
-//! The statement of a wallet for a month, equal to the ledger.
+//! The monthly statement of a wallet, computed from the ledger.
 
 use chrono::{Months, NaiveDate};
 

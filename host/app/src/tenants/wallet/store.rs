@@ -37,7 +37,7 @@ pub async fn insert_transaction(
         .await
 }
 
-/// Inserts a ledger transaction that does not debit the wallet at the commit, unless its key is in
+/// At the commit, inserts a ledger transaction that does not debit the wallet, unless its key is in
 /// use.
 pub async fn insert_once(
     tx: &mut Tx,
@@ -200,7 +200,8 @@ pub struct LedgerEntry {
     pub key: String,
     /// Kind of the ledger transaction, for example `operator.credit`.
     pub kind: String,
-    /// Ledger account: `wallet`, `pending`, `billing`, `operator` or `provider:NAME`.
+    /// Ledger account: `wallet`, `pending`, `billing`, `operator`, `verification`, `disputed`,
+    /// `fees`, `suspense` or `provider:NAME`.
     pub account: String,
     pub currency: Currency,
     #[sqlx(rename = "amount_minor")]

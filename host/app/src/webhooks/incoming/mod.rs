@@ -18,7 +18,7 @@ use tollhouse_plugins::{Notification, NotificationSubject};
 /// The subject of references that belong to a charge.
 pub const CHARGE: &str = "charge";
 
-/// Returns the job for a payment that no record has, if it may be a transfer to a virtual account.
+/// Returns the job for a payment without a record, if it may be a transfer to a virtual account.
 async fn find_transfer(
     app: &App,
     account: &Account,

@@ -86,8 +86,8 @@ pub async fn release(tx: &mut Tx, account_id: &AccountId, service_ref: &str) -> 
         .await
 }
 
-/// Returns the owner of a reference, and its charge. A mandate has none, and neither has a record
-/// that a host of the previous version wrote.
+/// Returns the owner of a reference, and its charge. Mandates have no charge, nor do records that a
+/// host of the previous version wrote.
 pub async fn owner_of(
     tx: &mut Tx,
     account_id: &AccountId,
@@ -170,8 +170,8 @@ pub struct ReceivedWebhook {
     pub received_at: Timestamp,
 }
 
-/// Returns the webhooks whose first notification names a reference of a record, oldest first. Those
-/// with a replaced reference count, too.
+/// Returns the webhooks whose first notification names a reference of a record, oldest first.
+/// Includes those that name a replaced reference.
 pub async fn list_webhooks(
     tx: &mut Tx,
     (company_id, subject, subject_id): ReferenceOwner<'_>,

@@ -11,7 +11,8 @@ const MAX_FAILING_SECONDS: i64 = 5 * 86_400;
 /// Gap between two failures that ends a run: longer than any delay between attempts of an event.
 const RUN_GAP_SECONDS: i64 = MAX_RETRY_AFTER_SECONDS + 6 * 3_600;
 
-/// The next attempt after `tries` consecutive failures, not before `Retry-After`. `None`: no more.
+/// Returns the time of the next attempt after `tries` consecutive failures, not before
+/// `Retry-After`; `None` if there are no more attempts.
 pub fn next_attempt(
     now: Timestamp,
     tries: i64,
@@ -24,7 +25,7 @@ pub fn next_attempt(
     Some(now.plus_seconds(delay.max(requested)).plus_ms(jitter_ms))
 }
 
-/// Up to a fifth of the delay; 2 s for the first, short one.
+/// Returns the maximum jitter: a fifth of the delay, or 2 s for the first, short one.
 fn max_jitter_ms(delay: i64) -> i64 {
     if delay == DELAYS[0] { 2_000 } else { delay * 1_000 / 5 }
 }

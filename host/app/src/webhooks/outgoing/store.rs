@@ -85,7 +85,8 @@ impl EventId {
     }
 }
 
-/// Returns up to `limit` events of these types (none: of all) after a cursor, in the order of ids.
+/// Returns up to `limit` events of these types (if empty, of all types) after a cursor, in the
+/// order of ids.
 pub async fn list_after(
     tx: &mut Tx,
     company_id: &CompanyId,
@@ -159,7 +160,7 @@ pub struct Delivery {
     pub id: String,
     pub event_id: EventId,
     pub url: String,
-    /// Only because an event endpoint has the URL.
+    /// `true` if only an event endpoint has the URL.
     #[serde(skip)]
     pub for_endpoint: bool,
     /// `pending`, `delivered`, `failed` or `disabled`.
@@ -178,9 +179,9 @@ pub struct Delivery {
 #[derive(FromRow)]
 pub struct Destination {
     pub url: String,
-    /// The URL is only that of an event endpoint.
+    /// `true` if only an event endpoint has the URL.
     pub for_endpoint: bool,
-    /// After 410, or five days of failures.
+    /// `true` after a 410 response, or five days of failures.
     pub disabled: bool,
 }
 
@@ -343,7 +344,7 @@ pub struct Attempt {
     pub number: i64,
     /// The HTTP status; `null` without a complete response.
     pub status: Option<i64>,
-    /// The error without a complete response, else empty.
+    /// The error, if there was no complete response; otherwise empty.
     pub error: String,
     pub duration_ms: i64,
     pub created_at: Timestamp,

@@ -38,7 +38,7 @@ pub async fn begin(
     }
 }
 
-/// What the provider adds to the address of the page.
+/// The query that the provider adds to the URL of the page.
 #[derive(Deserialize)]
 pub struct Returned {
     #[serde(default)]

@@ -27,7 +27,7 @@ struct SignInPage {
     next: String,
     email: String,
     failure: Option<String>,
-    /// With an OpenID provider, a link there instead of the form.
+    /// Link to the OpenID provider, if there is one. It replaces the form.
     provider: Option<ProviderLink>,
 }
 

@@ -50,7 +50,7 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
             button(endpoint, "keys.write", ("Rotate the secret", question), "rotate")
         }),
         column("", |endpoint| {
-            let question = "Its pending deliveries end.";
+            let question = "Its pending deliveries are cancelled.";
             button(endpoint, "events.write", ("Delete", question), "delete")
         }),
     ];
@@ -65,7 +65,7 @@ pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery
     let fields = vec![
         Field::required("url", "URL", "url"),
         Field::text("description", "Description", ""),
-        Field::choices("types", "Types of events", TYPES),
+        Field::choices("types", "Event types", TYPES),
     ];
     let action = session.href(&["companies", &company, "endpoints"], &[]);
     let texts = ("Add an endpoint", "Add the endpoint");

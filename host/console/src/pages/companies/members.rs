@@ -16,7 +16,7 @@ use crate::{
 
 /// The roles of members, with their labels.
 pub const ROLES: &[(&str, &str)] = &[
-    ("company-owner", "Owner: everything, and the team"),
+    ("company-owner", "Owner: everything, including the team"),
     ("company-finance", "Finance: payments, repayments, wallet and statements"),
     ("company-support", "Support: customers, payments, repayments and messages"),
     ("company-developer", "Developer: API keys, events and event endpoints"),
@@ -111,7 +111,7 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
     })
 }
 
-/// Invites, activates or deactivates a member, or changes its role.
+/// Invites, activates or deactivates a member, or changes the member's role.
 pub async fn act(
     session: Session,
     Path((company, id, action)): Path<(String, String, String)>,

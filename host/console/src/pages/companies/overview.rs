@@ -37,7 +37,7 @@ pub async fn show(session: Session, Path(id): Path<String>) -> PageResult {
         ("Event URL", Cell::text(&company["event_url"])),
         ("Provider", Cell::text(&company["payment_service"])),
         ("Countries", Cell::text(&company["countries"])),
-        ("Low balance", Cell::money(&company["low_balance"], &json!("NGN"))),
+        ("Low balance threshold", Cell::money(&company["low_balance"], &json!("NGN"))),
         ("SMS gateway", Cell::text(&company["sms_gateway"])),
         ("SMS sender", Cell::text(&company["sms_sender"])),
         ("Created", Cell::time(&company["created_at"])),
@@ -71,15 +71,15 @@ const FIELDS: [(&str, &str, &str); 8] = [
     ("name", "Name", ""),
     ("event_url", "Event URL", ""),
     ("logo", "URL of the logo", ""),
-    ("payment_service", "Provider", "If a request names none. Empty: that of the service."),
-    ("countries", "Countries", "Codes, for example NG, GH. Empty: those of the service."),
+    ("payment_service", "Provider", "Used if a request names none. Empty: the service default."),
+    ("countries", "Countries", "ISO codes, for example NG, GH. Empty: the service default."),
     (
         "low_balance",
-        "Low balance",
-        "Operators receive an event below it. Empty: that of the service.",
+        "Low balance threshold",
+        "Below it, operators receive an event. Empty: the service default.",
     ),
-    ("sms_gateway", "SMS gateway", "Is tried first."),
-    ("sms_sender", "SMS sender", "A name or number of the gateway account."),
+    ("sms_gateway", "SMS gateway", "Tried first."),
+    ("sms_sender", "SMS sender", "A name or number that the gateway account may use."),
 ];
 
 /// Returns the form that changes a company.
@@ -153,7 +153,7 @@ async fn prices(session: &Session, company: &str) -> ApiResult<Table> {
             None => Cell::Text("free".to_owned()),
         }),
     ];
-    Ok(Table::new("Prices", &rows.collect(), &columns, "Nothing has a price."))
+    Ok(Table::new("Prices", &rows.collect(), &columns, "No prices are set."))
 }
 
 /// Tests a provider account with a call that has no effect, and shows the outcome.

@@ -22,7 +22,7 @@ const FILTERS: Declared = &[
     ("created_at", "Created (DD-MM-YYYY, or from/to)", &[]),
 ];
 
-/// Records of each kind on the page of a customer.
+/// Maximum number of records of each kind on the page of a customer.
 const MOST: &str = "10";
 
 pub async fn list(session: Session, Path(company): Path<String>, sent: ListQuery) -> PageResult {
@@ -267,7 +267,7 @@ pub async fn identities(
             ("E-mail", Cell::text(&record["email"])),
             ("Phone", Cell::text(&record["phone_number"])),
             ("Looked up", Cell::time(&record["created_at"])),
-            ("Deleted on", Cell::time(&record["expires_at"])),
+            ("Expires", Cell::time(&record["expires_at"])),
         ];
         (plain(&record["identity_name"]), facts, Cell::pairs(&record["details"]))
     });

@@ -1,4 +1,4 @@
-//! Numbers of plugin calls of all hosts by hour.
+//! The numbers of plugin calls on all hosts, by hour.
 
 use std::collections::BTreeMap;
 

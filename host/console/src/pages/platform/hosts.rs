@@ -31,7 +31,7 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     list.show(&session, &sent).await
 }
 
-/// Returns the state of a host: one that stopped is not listed.
+/// Returns the state of a host. Hosts that have stopped are not listed.
 pub fn state(host: &Value) -> Value {
     match (host["is_lost"] == true, host["is_this_host"] == true) {
         (true, _) => json!("lost"),

@@ -42,7 +42,7 @@ pub async fn list(session: Session, sent: ListQuery) -> PageResult {
     list.show(&session, &sent).await
 }
 
-/// The job of a button.
+/// The job that a button retries.
 #[derive(Deserialize, Serialize)]
 pub struct Which {
     #[serde(skip_serializing_if = "Option::is_none")]

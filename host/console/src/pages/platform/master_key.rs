@@ -26,7 +26,7 @@ struct MasterKeyPage {
     progress: Option<Progress>,
 }
 
-/// What the steps of a form have done.
+/// The progress that the steps of a form have made.
 #[derive(Default)]
 struct Progress {
     resealed: u64,
@@ -57,10 +57,10 @@ async fn show_with(session: &Session, progress: Option<Progress>) -> PageResult 
             let is_current = row["key"] == *current;
             Cell::state(&json!(if is_current { "active" } else { "former" }))
         }),
-        right("Number", |row| Cell::text(&row["rows"])),
+        right("Count", |row| Cell::text(&row["rows"])),
     ];
     let table =
-        Table::new("Sealed values", &found["sealed"], &columns, "The database has none yet.");
+        Table::new("Sealed values", &found["sealed"], &columns, "There are no sealed values yet.");
     let frame = Frame::new(session, "Master key", "Master key");
     let may_rotate = session.me.may("master_key.rotate");
     render(&MasterKeyPage { frame, facts, table, may_rotate, progress })
@@ -69,12 +69,12 @@ async fn show_with(session: &Session, progress: Option<Progress>) -> PageResult 
 #[derive(Deserialize)]
 pub struct Rotation {
     form_token: String,
-    /// Of the previous form; empty to begin.
+    /// The cursor from the previous form; empty to begin.
     #[serde(default)]
     cursor: String,
 }
 
-/// Reseals the next values, and shows how far the rotation is.
+/// Reseals the next values, and shows the progress of the rotation.
 pub async fn rotate(session: Session, FormBody(sent): FormBody<Rotation>) -> PageResult {
     session.check_form(&sent.form_token)?;
     let mut progress = Progress { cursor: sent.cursor, ..Progress::default() };

@@ -1,4 +1,4 @@
-//! What runs the service: hosts, plugins and their recorded calls, jobs, and the master key.
+//! The platform: hosts, plugins and their recorded calls, jobs, and the master key.
 
 pub mod calls;
 pub mod hosts;

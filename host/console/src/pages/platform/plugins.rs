@@ -1,4 +1,4 @@
-//! Plugins: their versions, what these did on this host, and where they serve.
+//! Plugins: their versions, the calls of each on this host, and the hosts that serve them.
 
 use askama::Template;
 use axum::extract::Path;
@@ -70,10 +70,10 @@ struct PluginPage {
     calls: Table,
     /// Compares the active version with the canary, if both were called.
     chart: Option<Chart>,
-    /// Those of all hosts.
+    /// The calls on all hosts.
     by_hour: Calls,
     circuits: Table,
-    /// What each serving version may use.
+    /// The grants of each serving version.
     grants: Vec<(String, Vec<Fact>)>,
     /// For those who may see hosts.
     hosts: Option<Table>,
@@ -242,7 +242,7 @@ fn circuits(session: &Session, serving: &[&Value]) -> Table {
     Table::new("Open circuits", &rows.collect(), &columns, empty)
 }
 
-/// Returns what a serving version may use.
+/// Returns the grants of a serving version.
 fn grants(version: &Value) -> Vec<Fact> {
     let texts = |value: &Value| match value {
         Value::Array(texts) => Cell::List(texts.iter().map(plain).collect()),
@@ -251,7 +251,7 @@ fn grants(version: &Value) -> Vec<Fact> {
     };
     let manifest = &version["manifest"];
     let granted = match &version["granted"] {
-        Value::Null => Cell::Text("Everything that it requests".to_owned()),
+        Value::Null => Cell::Text("All requested capabilities".to_owned()),
         granted => texts(granted),
     };
     vec![

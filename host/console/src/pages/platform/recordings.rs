@@ -17,7 +17,7 @@ use crate::{
 };
 
 const FILTERS: Declared = &[("function", "Function", &[]), ("company", "Company id", &[])];
-/// Recorded calls on the page of their plugin.
+/// Number of recorded calls on the page of their plugin.
 const LATEST: &str = "5";
 const NONE: &str = "There are no such recorded calls. A host records calls if it runs with \
                     plugin_recording_retention_hours.";

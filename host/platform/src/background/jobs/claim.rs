@@ -16,7 +16,7 @@ const OLDEST: i64 = 256;
 /// Number of steps of a scan per claim; a company takes two, and one per destination.
 const SCAN_STEPS: i64 = 256;
 
-/// Queues with a number of due jobs, or more.
+/// Queues with their number of due jobs; `usize::MAX` if more than those counted may be due.
 type Waiting = Vec<(Queue, usize)>;
 
 /// Claims due jobs of these kinds; none on a host whose workers are disabled.
@@ -89,7 +89,7 @@ async fn waiting<H: JobHost>(
 }
 
 /// Visits the next queues of a kind, and returns those in which a job is due. Successive calls
-/// visit all queues in turn; one does so if they are few.
+/// visit all queues in turn; one call suffices if they are few.
 async fn scan<H: JobHost>(host: &H, kind: &str, now: Timestamp) -> Result<Vec<Queue>> {
     let workers = host.workers();
     let slots: &Slots = &workers.kinds[kind].slots;

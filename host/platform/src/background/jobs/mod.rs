@@ -6,10 +6,10 @@
 //! delay others; companies and destinations share them as `slots` describes. A host leaves jobs
 //! of unknown kinds to other hosts.
 //!
-//! A job that fails is retried with backoff, at last every 30 minutes: operators see those with ten
-//! failures in a row or more. It is **parked**, so that only an operator's retry runs it again, if
-//! none of its last five runs ended before its lease expired, or if its kind permits that (see
-//! [`WorkerParts::parked_kinds`]) and it has failed for about a day.
+//! A job that fails is retried with backoff, at most 30 minutes apart; operators see jobs with at
+//! least ten consecutive failures. It is **parked**, so that only an operator's retry runs it
+//! again, if none of its last five runs ended before its lease expired, or if its kind permits that
+//! (see [`WorkerParts::parked_kinds`]) and it has failed for about a day.
 
 mod claim;
 pub mod metrics;
@@ -54,7 +54,7 @@ pub trait JobHost: Clone + Send + Sync + 'static {
     fn for_operation(&self) -> Self;
 }
 
-/// Runs in a row during which the host stopped, after which a job is parked: it may be the cause.
+/// Consecutive runs during which the host stopped, after which a job is parked as a likely cause.
 const MAX_CRASHES: i64 = 5;
 /// Failures in a row, within about a day, after which a job of some kinds is parked.
 const MAX_FAILURES: i64 = 50;

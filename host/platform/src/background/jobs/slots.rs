@@ -2,13 +2,13 @@
 //!
 //! **Companies**: a company starts another run only while it has fewer than the number of free
 //! slots. Alone, it gets half of them; each of *n* companies gets one part in *n* + 1, and the last
-//! part is free for a company that has none. Nothing is taken back from a run.
+//! part is free for a company that has none. A run is never preempted.
 //!
 //! **Destinations** share what their company may still take by the same rule, in two lanes. Runs
-//! start in the quick lane. One that takes longer than [`QUICK`] moves to the slow lane, whose runs
-//! mostly wait: so it holds a slot of the quick lane for that time only. Until a run for its
-//! destination succeeds quickly, the next ones start in the slow lane: its circuit is open. As long
-//! as nothing is known of a destination, one run is in progress at a time.
+//! start in the quick lane. A run that takes longer than [`QUICK`] moves to the slow lane, whose
+//! runs mostly wait; it holds a slot of the quick lane only until then. Until a run for its
+//! destination succeeds quickly, the next ones start in the slow lane: the destination's circuit is
+//! open. As long as nothing is known about a destination, it has one run in progress at a time.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -58,7 +58,7 @@ struct State {
     scan: ScanPosition,
 }
 
-/// The last queue that a scan visited; without a destination, all of the company were.
+/// The last queue that a scan visited; without a destination, all of the company were visited.
 pub type ScanPosition = (CompanyId, Option<String>);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -133,7 +133,7 @@ impl State {
         let name = match (queue.1.is_empty(), self.lanes.get(queue)) {
             (true, _) => LaneName::Quick,
             (false, Some(LaneName::Slow)) => LaneName::Slow,
-            // It may move to the slow lane, whatever runs there.
+            // A quick run may move to the slow lane, however many run there.
             (false, _) if self.slow.of_company(&queue.0) >= SLOW_SLOTS => return None,
             (false, Some(LaneName::Quick)) => LaneName::Quick,
             (false, None) if is_idle() => LaneName::Quick,
@@ -212,15 +212,15 @@ impl Slots {
         state.quick.free() == 0 && (state.lanes.is_empty() || state.slow.free() == 0)
     }
 
-    /// Takes slots for queues with this number of waiting jobs or more, in turn. More are wanted if
-    /// not all jobs get one.
+    /// Takes slots in turn for queues with these numbers of waiting jobs, or upper bounds of them.
+    /// More slots are wanted if not all jobs get one.
     pub fn grant(self: &Arc<Slots>, waiting: Vec<(Queue, usize)>) -> BTreeMap<Queue, Vec<Slot>> {
         let mut state = self.lock();
         let all = waiting.iter().fold(0_usize, |all, (_, count)| all.saturating_add(*count));
         let mut left = state.sort_by_turn(waiting);
         let (mut granted, mut total) = (BTreeMap::<Queue, Vec<Slot>>::new(), 0);
         while !left.is_empty() {
-            // A queue that may have no further slot now may have none in this call.
+            // A queue that cannot get another slot now cannot get one later in this call.
             left.retain_mut(|(queue, count)| {
                 let lane = (*count > 0 && total < MAX_PER_CLAIM).then(|| state.take(queue));
                 let Some(lane) = lane.flatten() else { return false };
@@ -268,12 +268,12 @@ pub struct Slot {
     slots: Arc<Slots>,
     queue: Queue,
     lane: LaneName,
-    /// A job runs in it.
+    /// A job runs in this slot.
     is_used: bool,
 }
 
 impl Slot {
-    /// Assigns a job. The release of a slot without one notifies nobody: its queue is empty, or its
+    /// Assigns a job. Releasing a slot without a job notifies no worker: its queue is empty, or its
     /// jobs are locked.
     pub fn start(mut self) -> Slot {
         self.is_used = true;
@@ -338,7 +338,7 @@ mod tests {
         granted.values().map(Vec::len).collect()
     }
 
-    /// Runs a job of each queue, which is quick.
+    /// Runs a quick job of each queue.
     fn prove(slots: &Arc<Slots>, queues: &[Queue]) {
         for slot in grant(slots, queues).into_values().flatten() {
             slot.record(true);

@@ -24,7 +24,7 @@ pub struct Job {
     pub lease: Option<String>,
     /// Time at which this run became due.
     pub due_at: Timestamp,
-    /// Where its request goes; empty if it has none.
+    /// Destination of the job's request; empty if it sends none.
     pub destination: String,
 }
 
@@ -123,8 +123,8 @@ pub async fn count_oldest_due(
     tx.dynamic(&sql).all().await
 }
 
-/// A step of a scan: the queue that it visits, and whether a job of it is due. Without a
-/// destination, all of the company were visited; without a company, all companies were.
+/// A step of a scan: the queue that it visits, and whether a job is due in it. Without a
+/// destination, all queues of the company were visited; without a company, all companies were.
 pub type ScanStep = (Option<CompanyId>, Option<String>, bool);
 
 /// Visits the queues of a kind in the order of companies and destinations, from after a position,
@@ -164,8 +164,8 @@ pub async fn scan_queues(
     .await
 }
 
-/// Leases due jobs of a kind to this host, until `lease_ends`: up to this many of each queue, the
-/// oldest of it first.
+/// Leases due jobs of a kind to this host, until `lease_ends`: up to this many of each queue,
+/// oldest first.
 pub async fn claim(
     tx: &mut Tx,
     kind: &str,
@@ -214,13 +214,13 @@ pub async fn finish(tx: &mut Tx, job: &Job) -> Result<()> {
     .await
 }
 
-/// When and why a job runs again.
+/// The next run of a job, and its failures so far.
 #[derive(Clone)]
 pub struct Rescheduled {
     pub run_at: Timestamp,
     pub failures: i64,
     pub error: Option<String>,
-    /// It does not run before an operator retries it, also if it was enqueued again.
+    /// It does not run before an operator retries it, even if it was enqueued again.
     pub is_parked: bool,
 }
 
@@ -251,7 +251,7 @@ pub async fn reschedule(tx: &mut Tx, job: &Job, now: Timestamp, next: Reschedule
     Ok(())
 }
 
-/// When a job runs next, and why it failed last.
+/// The time of a job's next run, and its last error.
 #[derive(Debug, FromRow)]
 pub struct ScheduledJob {
     pub run_at: Timestamp,

@@ -189,7 +189,7 @@ impl Alarm {
         self.0.checks.store(steps / i64::from(STEPS_PER_CHECK), Relaxed);
     }
 
-    /// Never interrupts them.
+    /// Removes the deadline and the limit of steps.
     pub fn clear(&self) {
         self.0.deadline.store(u64::MAX, Relaxed);
         self.0.checks.store(i64::MAX, Relaxed);

@@ -66,7 +66,7 @@ const REOPEN_DELAY: Duration = Duration::from_millis(20);
 pub(super) struct Sqlite {
     pub(super) readers: Pool<SqliteManager>,
     writes: mpsc::Sender<Box<dyn QueuedWrite>>,
-    /// The queued writes of each owner.
+    /// Limits the queued writes of each owner.
     shares: OwnerLimiter<Owner>,
     limits: StoreLimits,
     metrics: StoreMetrics,
@@ -228,7 +228,7 @@ trait QueuedWrite: Send {
 
 struct PendingWrite<F, T, E> {
     work: F,
-    /// Of the time that `work` takes.
+    /// Maximum time that `work` may take.
     limit: Duration,
     /// The caller's span, for log lines of `work` on the writer's thread.
     span: Span,
@@ -329,7 +329,7 @@ impl Writer {
                 committed => self.send_results(group, committed),
             }
         }
-        // Before the lock on the file is released.
+        // Closed before the lock on the file is released.
         if let Ok(connection) = self.connection.get().await {
             drop(PooledConnection::take(connection));
         }

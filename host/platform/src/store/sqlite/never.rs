@@ -1,5 +1,5 @@
-//! What sqlx's traits require of a database and [`Local`] does not have: connections and statements
-//! that sqlx itself opens and prepares.
+//! Types that sqlx's traits require and [`Local`] does not have: connections and statements that
+//! sqlx itself opens and prepares.
 
 use std::str::FromStr;
 

@@ -1,7 +1,7 @@
 //! SQLite as a database of sqlx's traits, so that sqlx's derives read the rows of rusqlite.
 //!
 //! sqlx's own driver executes each statement on another thread. This one does so on the caller's.
-//! sqlx never opens a connection of it: see [`Never`].
+//! sqlx never opens a connection to it: see [`Never`].
 
 use std::{borrow::Cow, collections::HashMap, fmt, sync::Arc};
 

@@ -7,8 +7,8 @@ use crate::store::{DynamicStatement, Result, SqlValue};
 const MAX_ROWS_PER_STATEMENT: usize = 256;
 
 impl Tx {
-    /// Inserts rows, many in each statement. `insert` ends with `VALUES` and a space; rows that
-    /// exist are left as they are. The numbers of rows are powers of two, so that few texts are prepared.
+    /// Inserts rows, many in each statement, and skips those that exist. `insert` ends with
+    /// `VALUES` and a space. The numbers of rows are powers of two, so that few texts are prepared.
     pub async fn insert_rows<R>(
         &mut self,
         insert: &'static str,

@@ -47,8 +47,8 @@ impl Tx {
         Ok(page.to_list_page(total, items))
     }
 
-    /// Finds the item after which a list begins, by `select` with parameters for company and id. 400
-    /// if there is none, or if the place of an item in this order can change.
+    /// Finds the item after which a list begins, by `select` with parameters for company and id.
+    /// 400 if there is none, or if the place of an item in this order can change.
     pub async fn find_position(
         &mut self,
         select: &'static str,
@@ -64,8 +64,8 @@ impl Tx {
         found.ok_or_else(unknown_after).map(Some)
     }
 
-    /// Returns a page of a list with a known total. `items` returns the statement for the page, which
-    /// needs only those items that were created in a period.
+    /// Returns a page of a list with a known total. `items` returns the statement for the page,
+    /// which needs only those items that were created in a period.
     pub async fn list_counted<T: Record>(
         &mut self,
         total: ListTotal,

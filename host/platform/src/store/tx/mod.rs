@@ -43,7 +43,7 @@ pub(super) enum Mode {
     Select,
 }
 
-/// What makes a `SELECT` lock rows or write.
+/// Texts in a `SELECT` that locks rows or writes.
 const EFFECTS: [&str; 6] = [
     "FOR UPDATE", "FOR SHARE", "pg_notify(", "fold_ledger_account(", "fold_list_deltas(",
     "analyze_grown_table(",
@@ -169,8 +169,8 @@ impl Tx {
         self.defer_after(waits, sql)
     }
 
-    /// Like [`Tx::defer`], for a statement that affects other rows than those of the same text
-    /// before.
+    /// Like [`Tx::defer`], for a statement that affects other rows than earlier ones with the same
+    /// text.
     pub fn defer_distinct(&mut self, sql: &'static str) -> Deferred<'_> {
         self.defer_after(false, sql)
     }

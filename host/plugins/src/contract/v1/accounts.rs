@@ -39,7 +39,7 @@ impl TryFrom<exported::virtual_accounts::VirtualAccount> for VirtualAccount {
     }
 }
 
-/// Rejects a text that identifies no account, or only a part of which would be compared.
+/// Rejects a text that is empty, or so long that only a part of it would be compared.
 fn identifier(text: String) -> Result<String, Fault> {
     match text.len() {
         1..=MAX_ACCOUNT_BYTES => Ok(truncate(text, MAX_ACCOUNT_BYTES)),

@@ -228,7 +228,7 @@ impl TryFrom<exported::sessions::Session> for CheckoutSession {
     }
 }
 
-/// Rejects data that is too large: the plugin could not read a truncated one.
+/// Rejects data that is too large: the plugin could not read it if it were truncated.
 pub(super) fn data(bytes: Vec<u8>) -> Result<PluginData, Fault> {
     match bytes.len() > MAX_DATA_BYTES {
         true => Err(unexpected("the state is larger than 4 KiB")),

@@ -122,7 +122,7 @@ impl TryFrom<v1::Mandate> for ProviderMandate {
     }
 }
 
-/// Rejects a reference or token that is empty or too long: a truncated one is that of another.
+/// Rejects an empty or overlong reference or token: truncated, it could be another mandate's.
 fn whole(text: String, max_bytes: usize) -> Result<String, Fault> {
     match (1..=max_bytes).contains(&text.len()) {
         true => Ok(truncate(text, max_bytes)),

@@ -35,7 +35,7 @@ impl From<&TransactionFilter> for v1::TransactionFilter {
     }
 }
 
-/// Rejects an id that is empty or too long: a truncated one is that of another record.
+/// Rejects an id that is empty or too long: truncated, it could be that of another record.
 fn id(text: String, min_bytes: usize) -> Result<String, Fault> {
     match (min_bytes..=MAX_ID_BYTES).contains(&text.len()) {
         true => Ok(truncate(text, MAX_ID_BYTES)),

@@ -275,7 +275,7 @@ fn debit_order(manifest: &Manifest) -> DebitOrder {
     DebitOrder { mandate: token, email, amount, service_ref, narration, metadata }
 }
 
-/// A charge of at least the half.
+/// A charge of at least half of the amount.
 fn partial_order(manifest: &Manifest) -> PartialOrder {
     let order = card_order(manifest);
     let half = Minor(order.amount.minor.0 / 2);
@@ -283,7 +283,7 @@ fn partial_order(manifest: &Manifest) -> PartialOrder {
     PartialOrder::of_card(order, at_least)
 }
 
-/// The refund of a part, after another one.
+/// A partial refund after an earlier one.
 fn partial_refund_order(manifest: &Manifest) -> PartialRefundOrder {
     let earlier = vec![EARLIER_REFUND_ID.to_owned()];
     PartialRefundOrder { order: refund_order(manifest), earlier }

@@ -22,7 +22,7 @@ pub struct Examples {
     /// Canned upstream responses. The first match is returned; without a match, 503.
     #[serde(default)]
     answers: Vec<ExampleResponse>,
-    /// Values of secrets and settings, if the usual example values do not fit: keys, for example.
+    /// Values of secrets and settings that the usual example values do not fit, for example keys.
     #[serde(default)]
     credentials: BTreeMap<String, String>,
     /// The reference of all calls. Default: `example-1`, or one derived from it that obeys the
@@ -44,7 +44,7 @@ pub struct Examples {
     /// The refund of the calls of `session-refunds`.
     #[serde(default)]
     refund: ExampleRefund,
-    /// Further results of functions.
+    /// Further calls with their expected results.
     #[serde(default)]
     cases: Vec<ExampleCase>,
     /// A webhook, signed with the secret `example-secret` if the provider signs. Required by the
@@ -94,7 +94,7 @@ fn ok() -> u16 {
     200
 }
 
-/// The data that the host keeps of a payment. Objects are sent as JSON.
+/// The data that the host keeps for a payment. Objects are sent as JSON.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 struct ExampleSession {
     /// The state that `sessions.start` returned.
@@ -108,7 +108,7 @@ struct ExampleSession {
     transaction_id: Option<String>,
 }
 
-/// The data that the host keeps of a refund.
+/// The data that the host keeps for a refund.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 struct ExampleRefund {
     /// The state that `session-refunds.start` returned.
@@ -152,7 +152,7 @@ fn to_data(value: Option<&Value>) -> Option<PluginData> {
 }
 
 impl Examples {
-    /// Returns the values of secrets and settings that have one of their own.
+    /// Returns the values of secrets and settings that replace the usual example values.
     pub fn credentials(&self) -> &BTreeMap<String, String> {
         &self.credentials
     }

@@ -27,7 +27,7 @@ const MAX_QUOTED_CHARS: usize = 100;
 #[derive(Clone, Default)]
 pub struct Secrets {
     values: HashMap<String, String>,
-    /// Without unbound secrets.
+    /// Bindings of secrets, without unbound ones.
     bindings: HashMap<String, AccountBinding>,
 }
 

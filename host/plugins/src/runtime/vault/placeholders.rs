@@ -111,7 +111,7 @@ impl Placeholders {
         self.insert(Placeholder { names, transformed, text, value, bindings })
     }
 
-    /// Adds a placeholder with a random text, and returns that.
+    /// Adds a placeholder with a random text, and returns the text.
     fn insert(&mut self, new: Placeholder) -> Result<String, VaultError> {
         if self.all.len() == MAX_PLACEHOLDERS {
             return Err(VaultError::TooManyPlaceholders);

@@ -85,7 +85,7 @@ impl CheckSubject {
         ran
     }
 
-    /// Makes the same for an account, whose cache keeps the values of earlier calls.
+    /// Makes a call for this account, whose cache keeps the values of earlier calls.
     pub async fn run_for(&self, account: &Credentials, call: &Call) -> ObservedCall {
         self.random.reseed(SEED);
         self.make_call(account, call, None).await

@@ -23,9 +23,9 @@ pub struct UpstreamFailure {
 /// The meaning of a failure for the plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureMeaning {
-    /// Out of order, slow or unreadable.
+    /// The upstream is down or slow, or its response is unreadable.
     Outage,
-    /// Out of order, or the address is wrong.
+    /// The upstream is down, or the address is wrong.
     WrongAddress,
     /// The account is not authorized.
     AccountRejected,

@@ -71,7 +71,7 @@ fn read(response: &Response) -> Result<&Response, Fault> {
     })
 }
 
-/// Converts 1990-12-10 to 10/12/1990, and text of another form to `None`.
+/// Converts 1990-12-10 to 10/12/1990, and text in another format to `None`.
 fn day_first(date: &str) -> Option<String> {
     let parts: Vec<&str> = date.split('-').collect();
     let [year, month, day] = parts[..] else {

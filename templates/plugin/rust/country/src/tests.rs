@@ -6,7 +6,7 @@ use super::*;
 
 const CITIZEN: &str = "/citizens/AB123456";
 
-/// An account at a register without responses.
+/// A host with an account at the register, without responses.
 fn account() -> FakeHost {
     FakeHost::new().manifest(MANIFEST).secret("api_key", "k3y")
 }

@@ -3,7 +3,7 @@ use tollhouse_plugin::types::FaultCategory;
 
 use super::*;
 
-/// An account at a provider without responses.
+/// A host with an account at the provider, without responses.
 fn account() -> FakeHost {
     FakeHost::new().manifest(MANIFEST).secret("api_key", "k3y").secret("webhook_secret", "s3cret")
 }

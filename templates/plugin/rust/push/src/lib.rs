@@ -17,7 +17,7 @@ pub struct Plugin;
 
 tollhouse_plugin::export!(Plugin: sessions);
 
-/// The state of a session: the provider's id, by which alone it finds a push.
+/// The state of a session: the provider's id, without which a push cannot be queried.
 #[derive(Deserialize, Serialize)]
 struct State {
     id: String,
@@ -100,8 +100,8 @@ impl sessions::Guest for Plugin {
         })
     }
 
-    /// Callbacks are not signed: only the id is read from them, and `verify` checks that the push with
-    /// this id is the one of this payment.
+    /// Callbacks are not signed: only the id is read from them, and `verify` checks that the push
+    /// with this id belongs to this payment.
     fn receive(
         session: KnownSession,
         _headers: Vec<(String, String)>,

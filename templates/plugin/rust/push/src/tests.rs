@@ -5,7 +5,7 @@ use super::*;
 
 const CALLBACK_URL: &str = "https://lender.example/notifications/1";
 
-/// An account at a provider without responses.
+/// A host with an account at the provider, without responses.
 fn account() -> FakeHost {
     FakeHost::new().manifest(MANIFEST).secret("api_key", "k3y")
 }
@@ -27,7 +27,7 @@ fn start() -> Result<Session, Fault> {
     })
 }
 
-/// A payment of which the host has these data.
+/// A payment with this state and notification data.
 fn session(state: Option<Vec<u8>>, notified: Option<Vec<u8>>) -> KnownSession {
     KnownSession {
         service_ref: "example-1".into(),

@@ -51,7 +51,7 @@ impl sms::Guest for Plugin {
             400 | 402 | 422 => return Err(refusal(&response)),
             status => return Err(Fault::unavailable(format!("the gateway returned {status}"))),
         }
-        // HTTP success does not mean that the one recipient was accepted.
+        // HTTP success does not mean that the recipient was accepted.
         match response.json()? {
             Taken { id, state } if state == "accepted" => Ok(id),
             _ => Err(Fault::other("the gateway did not accept the message")),

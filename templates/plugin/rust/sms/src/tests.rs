@@ -3,7 +3,7 @@ use tollhouse_plugin::types::FaultCategory;
 
 use super::*;
 
-/// An account at a gateway without responses.
+/// A host with an account at the gateway, without responses.
 fn account() -> FakeHost {
     FakeHost::new().manifest(MANIFEST).secret("api_key", "k3y")
 }

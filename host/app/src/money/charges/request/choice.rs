@@ -18,22 +18,22 @@ pub struct Routed {
     pub choice: Choice,
 }
 
-/// The choice of a provider, with the estimates of that time.
+/// The router's choice of a provider, with the estimates at that time.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "RoutingChoice")]
 pub struct Choice {
     /// The chosen provider.
     pub provider: String,
     pub reason: Reason,
-    /// The rule of the policy that listed the providers; `null`: none applied.
+    /// The rule of the policy that listed the providers; `null` if no rule applied.
     pub rule: Option<String>,
-    /// The requested channels. Empty: any.
+    /// The requested channels; empty for any.
     pub channels: Vec<String>,
     /// The listed providers.
     pub providers: Vec<Considered>,
 }
 
-/// Why a provider is the first one.
+/// Why a provider was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "RoutingReason")]
@@ -42,13 +42,13 @@ pub enum Reason {
     Only,
     /// It had the highest score.
     Score,
-    /// Another one had a higher score. The checkout was used to measure this one.
+    /// Another provider had a higher score; this one was chosen to measure its performance.
     Explored,
-    /// It was drawn by weight.
+    /// It was drawn at random, in proportion to the weights.
     Weight,
     /// It was the first one of the list that was not down.
     Order,
-    /// The provider before it certainly did not open a checkout session.
+    /// The previous provider certainly did not open a checkout session.
     Failover,
 }
 
@@ -82,12 +82,12 @@ pub enum Exclusion {
     SavedCards,
     /// It needs the payer's phone number.
     Phone,
-    /// It certainly did not open a session.
+    /// An earlier attempt certainly did not open a session.
     Tried,
 }
 
 impl Choice {
-    /// Returns what an actor may see: for members, without the estimates of accounts that other
+    /// Returns what an actor may see: members do not see the estimates of accounts that other
     /// companies also use.
     pub fn visible_to(mut self, actor: &Actor) -> Choice {
         if actor.member_of.is_some() {
@@ -137,7 +137,7 @@ impl Considered {
 /// A stored choice.
 #[derive(Debug, FromRow, Serialize, JsonSchema)]
 pub struct StoredChoice {
-    /// The charge that was requested there.
+    /// The charge that was routed.
     pub charge_id: ChargeId,
     #[serde(flatten)]
     #[schemars(with = "Choice", flatten)]
@@ -152,7 +152,7 @@ impl StoredChoice {
     }
 }
 
-/// Stores why the provider of a charge was chosen, if it was.
+/// Stores why the router chose the provider of a charge, if it did.
 pub async fn insert(tx: &mut Tx, charge: &Charge) -> Result<()> {
     let Some(choice) = &charge.choice else { return Ok(()) };
     let insert = tx.defer(
@@ -163,13 +163,13 @@ pub async fn insert(tx: &mut Tx, charge: &Charge) -> Result<()> {
     Ok(insert.params(values).execute().await?)
 }
 
-/// Deletes the choice of a charge that is deleted.
+/// Deletes the choice of a charge.
 pub async fn delete(tx: &mut Tx, charge: &Charge) -> Result<()> {
     let delete = tx.sql("DELETE FROM routing_choices WHERE company_id = $1 AND charge_id = $2");
     Ok(delete.params(params![&charge.company_id, &charge.id]).execute().await?)
 }
 
-/// Returns the choices of the providers of an owner's charges, oldest first.
+/// Returns the routing choices of an owner's charges, oldest first.
 pub async fn list(
     tx: &mut Tx,
     company_id: &CompanyId,

@@ -10,8 +10,8 @@ use crate::{
 };
 use tollhouse_plugins::Cause;
 
-/// Opens the page of a charge whose lease this request holds. `account`: that of the charge, if the
-/// request has just read it. `fields` are the request fields that an error of the provider may
+/// Opens the page of a charge whose lease this request holds. `account` is that of the charge, if
+/// the request has just read it. `fields` are the request fields that an error of the provider may
 /// name. If the provider certainly did not open a session, a routed owner's next provider is tried.
 pub async fn open_page<O: ChargeOwner>(
     app: &App,
@@ -34,7 +34,7 @@ pub async fn open_page<O: ChargeOwner>(
             settle::record::<O>(app, &charge, Fact::Lost).await?;
         }
         let Some(recorded) = recorded? else {
-            return Err(Error::not_found("the record was deleted meanwhile"));
+            return Err(Error::not_found("the record was deleted in the meantime"));
         };
         let is_movable = recorded.decision == Decision::Requeue && !is_of_payer(&response);
         let error = match (response, recorded.decision) {
@@ -60,8 +60,8 @@ pub async fn open_page<O: ChargeOwner>(
     }
 }
 
-/// Replaces a charge whose page certainly was not opened by one at another provider's account.
-/// `None`: there is none, or something has changed since.
+/// Replaces a charge, whose page certainly was not opened, with one at another provider's account.
+/// `None`: there is no such account, or something has changed since.
 pub(super) async fn fail_over<O: ChargeOwner>(
     app: &App,
     owner: &O,
@@ -75,8 +75,8 @@ pub(super) async fn fail_over<O: ChargeOwner>(
     Ok(next.map(|next| (owner, next, account)))
 }
 
-/// Records the availability of a provider account. A request that the provider found invalid says
-/// nothing about it.
+/// Records the availability of a provider account, unless the response says nothing about it: the
+/// request was invalid, or the payer is the reason for a rejection.
 fn observe(
     app: &App,
     charge: &Charge,

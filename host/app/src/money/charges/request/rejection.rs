@@ -66,7 +66,7 @@ pub fn check_amount(provider: &Provider, amount: &Money) -> Result<()> {
     })
 }
 
-/// Returns the reason for the cause of a fault; `None` if it has none.
+/// Returns the reason that describes the cause of a fault; `None` if it has no cause.
 pub fn reason(fault: &Fault, charge: &Charge) -> Option<RejectionReason> {
     let currency = &charge.currency;
     let limit = fault.limit().and_then(|limit| Money::from_iso_minor(limit, currency.clone()));

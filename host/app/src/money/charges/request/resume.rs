@@ -13,7 +13,7 @@ use super::{
 };
 use crate::money::prelude::*;
 
-/// Maximum wait of a second request for the checkout URL that another one opens.
+/// Maximum time that a request waits for another one to open the page.
 const MAX_WAIT: Duration = Duration::from_secs(5);
 /// The shortest and the longest polling interval while it waits.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -148,7 +148,7 @@ async fn verify_and_reopen<O: ChargeOwner>(app: &App, won: Won<O>, fields: &[&st
         return Err(Error::Invalid(mismatch));
     }
     let is_known = verified.known.contains(&charge.id);
-    // If the provider says that it has no session, another one may open it.
+    // If the provider reports that it has no session, another provider may open one.
     let may_move = !is_known && open_until.is_none();
     if may_move && let Some(moved) = fail_over(app, &owner, &charge, amount, &[]).await? {
         let (owner, next, other) = moved;
@@ -176,7 +176,7 @@ async fn verify_and_reopen<O: ChargeOwner>(app: &App, won: Won<O>, fields: &[&st
     }
 }
 
-/// Assigns the page of a prompt to a charge whose payer received one although its response was
+/// Assigns the page of a prompt to a charge whose payer received a prompt although the response was
 /// lost, unless the verification has settled the owner.
 async fn adopt_prompt<O: ChargeOwner>(app: &App, charge: Charge) -> Result<O> {
     let (db, host, before) = (app.store.clone(), app.clone(), charge.clone());
@@ -184,7 +184,7 @@ async fn adopt_prompt<O: ChargeOwner>(app: &App, charge: Charge) -> Result<O> {
         let Charge { company_id, owner_id, .. } = &before;
         settle::lock::<O>(tx, &host, company_id, owner_id).await
     });
-    let gone = || Error::not_found("the record was deleted meanwhile");
+    let gone = || Error::not_found("the record was deleted in the meantime");
     let (owner, _) = find.await?.ok_or_else(gone)?;
     if !owner.is_pending() {
         return Ok(owner);

@@ -17,7 +17,7 @@ use crate::money::prelude::*;
 use tollhouse_http::request::body::RawBody;
 use tollhouse_plugins::{Credentials, PluginData, Webhook};
 
-/// Number of attempts to record a notification beside concurrent ones of the same record.
+/// Number of attempts to record a notification despite concurrent ones for the same record.
 const MAX_ATTEMPTS: usize = 3;
 
 /// The record of a notification URL.
@@ -36,7 +36,7 @@ impl Target {
         if self.refund.is_some() { REFUND_JOB } else { RECONCILE_JOB }
     }
 
-    /// Returns what the plugin reads in the notification.
+    /// Returns the data that the plugin reads from the notification.
     async fn read(
         &self,
         app: &App,

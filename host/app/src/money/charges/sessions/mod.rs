@@ -2,8 +2,8 @@
 //!
 //! A plugin with the interface `sessions` or `session-refunds` returns data when it starts a
 //! session or refund, and when it reads a notification; later calls receive it. Each charge and
-//! refund has a notification URL of its own, and each push payment a status page. The links are
-//! signed, so that none can be guessed and none is stored.
+//! refund has its own notification URL, and each push payment a status page. The links are signed,
+//! so that they cannot be guessed and need not be stored.
 
 pub mod api;
 pub mod page;
@@ -15,7 +15,7 @@ use crate::money::prelude::*;
 use store::Row;
 use tollhouse_plugins::{KnownRefund, KnownSession, PluginData};
 
-/// The instruction of a charge whose own is not known.
+/// The instruction to the payer if that of the provider is unknown.
 pub const PROMPT: &str = "Confirm the payment on your phone.";
 
 /// What the signature of a link permits.

@@ -1,4 +1,4 @@
-//! `GET /pay/{company}/{charge}/{signature}`: the page on which a payer waits who confirms a
+//! `GET /pay/{company}/{charge}/{signature}`: the page on which a payer waits while confirming a
 //! payment elsewhere, for example on a phone. It reloads itself until the charge has an outcome.
 
 use askama::Template;

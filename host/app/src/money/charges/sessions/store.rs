@@ -63,7 +63,7 @@ pub fn open(
     Ok(PluginData(BASE64.decode(text).map_err(Error::internal)?.into()))
 }
 
-/// Writes what came with a session or refund. A notification may have arrived before.
+/// Writes the data returned with a session or refund. A notification may have arrived before it.
 pub async fn insert(tx: &mut Tx, row: &Row) -> Result<()> {
     tx.defer(
         "INSERT INTO charge_sessions (company_id, id, state, prompt, success_url, cancel_url,

@@ -43,7 +43,7 @@ pub enum Fact {
     NotFound(Timestamp),
 }
 
-/// The reason of a rejection, for clients.
+/// The reason for a rejection, for clients.
 #[derive(Clone, Debug)]
 pub struct RejectionReason {
     pub message: String,
@@ -136,7 +136,7 @@ fn decide_seen(
             None if is_settled => Decision::Surplus,
             None => Decision::Succeed,
         },
-        // Refunds of the host caused it.
+        // The host's own refunds caused it.
         (State::Succeeded | State::Mismatched, PaymentStatus::Reversed)
             if charge.refunded > Minor(0) && Some(charge.refunded) >= charge.taken =>
         {
@@ -149,7 +149,7 @@ fn decide_seen(
         {
             Decision::Fail
         }
-        // A request with an unknown outcome arrived.
+        // A request with an unknown outcome has reached the provider.
         (State::Queued, PaymentStatus::Failed | PaymentStatus::Reversed)
             if is_current && charge.unsure && charge.method != Method::Checkout =>
         {
@@ -222,7 +222,7 @@ pub(super) fn mismatch(
 
 /// Returns whether the provider's charge is this one. Metadata decides. Without it, a caller's
 /// reference may be another system's unless the provider opened a session under it; references that
-/// the host or the provider drew are unique.
+/// the host or the provider generated are unique.
 pub(super) fn is_ours(charge: &Charge, seen: &ProviderPayment) -> bool {
     let metadata = seen.metadata.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let named = metadata.as_ref().and_then(|metadata: &Value| metadata[METADATA_KEY].as_str());
@@ -230,7 +230,7 @@ pub(super) fn is_ours(charge: &Charge, seen: &ProviderPayment) -> bool {
     named.map_or(is_unique || charge.session_url.is_some(), |named| named == charge.owner_id)
 }
 
-/// The part of the provider fee that the payer did not pay on top, so that the company bears it.
+/// Returns the part of the provider fee that the company bears: what the payer did not pay on top.
 pub fn fees(seen: &ProviderPayment) -> Minor {
     let requested = seen.requested.as_ref().unwrap_or(&seen.amount);
     let on_top = (seen.amount.minor.0 - requested.minor.0).max(0);

@@ -6,7 +6,7 @@ use crate::money::prelude::*;
 impl Charge {
     /// Begins a request under a new fence and lease.
     pub fn claim(&mut self, now: Timestamp) {
-        // A former request ended with its lease.
+        // Unless the charge is queued, the outcome of an earlier request is unknown.
         self.unsure |= self.state != State::Queued;
         self.state = State::Requested;
         self.fence += 1;

@@ -72,8 +72,8 @@ pub async fn count_open_by_day(
 }
 
 /// Returns the number of transactions of a period that do not match and that no operator has
-/// resolved. Unknown payments at the own account of a company do not count: it may take some
-/// without this host.
+/// resolved. Unknown payments at a company's own account do not count: the company may take
+/// payments without this host.
 pub async fn count_unresolved(
     tx: &mut Tx,
     account: &Account,

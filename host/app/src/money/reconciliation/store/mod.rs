@@ -25,8 +25,8 @@ use crate::{money::prelude::AccountId, state::storage::*};
 /// Records younger than this may be in the next list.
 pub const GRACE_SECONDS: i64 = 86_400;
 
-/// How far a list reaches back before the one before it, and the first one before its time:
-/// providers list some transactions late.
+/// How far a list reaches back before the end of the previous one, and the first list before the
+/// current time, because providers list some transactions late.
 pub const OVERLAP_SECONDS: i64 = 3 * 86_400;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr)]
@@ -49,7 +49,7 @@ text_columns!(Step);
 #[derive(Clone, Debug, FromRow)]
 pub struct Listing {
     pub account_id: AccountId,
-    /// The end of the first list: what was taken before may be missing.
+    /// The end of the first list. Money taken before it may be missing.
     pub begun_at: Timestamp,
     /// The period of the current list.
     pub since: Timestamp,

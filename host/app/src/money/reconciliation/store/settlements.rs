@@ -25,13 +25,13 @@ pub struct Settlement {
     #[serde(rename = "id")]
     pub provider_id: String,
     pub state: SettlementState,
-    /// What was paid out.
+    /// The amount of the payout.
     #[sqlx(rename = "amount_minor")]
     pub amount: Minor,
-    /// The amounts of its payments.
+    /// The total amount of its payments, as the provider states it.
     #[sqlx(rename = "gross_minor")]
     pub gross: Minor,
-    /// The fees of its payments.
+    /// The total fees of its payments, as the provider states them.
     #[sqlx(rename = "fees_minor")]
     pub fees: Minor,
     /// Refunds, disputes and other deductions, as the provider states them.
@@ -40,7 +40,7 @@ pub struct Settlement {
     pub currency: Currency,
     /// The date of the payout.
     pub at: Timestamp,
-    /// `true`: its payments were listed since it was paid.
+    /// `true` if its payments have been listed since it was paid.
     #[serde(skip)]
     pub is_listed: bool,
     #[serde(skip)]
@@ -91,8 +91,8 @@ pub async fn next_settlement(tx: &mut Tx, account_id: &AccountId) -> Result<Opti
     .await
 }
 
-/// The time of the oldest settlement since `since` that was not paid out when the list began at
-/// `begun`: the same on each page of the list.
+/// Returns the time of the oldest settlement since `since` that was not paid out when the list
+/// began at `begun`. It is the same for each page of the list.
 pub async fn oldest_pending_settlement(
     tx: &mut Tx,
     account_id: &AccountId,
@@ -109,7 +109,7 @@ pub async fn oldest_pending_settlement(
     .await
 }
 
-/// The listed payments of a settlement.
+/// The sum of the listed payments of a settlement.
 #[derive(Clone, Copy, Debug, FromRow, PartialEq, Eq)]
 pub struct SettledPayments {
     /// Their amounts less their fees.

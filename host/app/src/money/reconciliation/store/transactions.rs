@@ -76,7 +76,7 @@ pub async fn save_transaction(tx: &mut Tx, transaction: &ProviderTransaction) ->
     .await
 }
 
-/// Records that a list has transactions.
+/// Records that a list has these transactions.
 pub async fn mark_listed(
     tx: &mut Tx,
     account_id: &AccountId,

@@ -1,7 +1,7 @@
 //! The log of plugin calls: which calls were made about a charge, and how the plugins of all hosts
-//! performed by hour. Without arguments, results and texts, which may contain personal data.
+//! performed by hour. It omits arguments, results and texts, which may contain personal data.
 //!
-//! A call that has ended is put into a buffer, which a background task saves.
+//! Each ended call is added to a buffer, which a background task saves.
 
 mod store;
 
@@ -43,7 +43,7 @@ pub async fn flush(app: &App) -> Result<usize> {
 pub async fn sweep(app: App) -> Result<u64> {
     let now = app.clock.now();
     let oldest = now.plus_seconds(-24 * 3_600 * app.settings.call_log_days);
-    // A host that logs nothing leaves the numbers of others.
+    // A host that logs nothing keeps the counts of others.
     if app.settings.call_log_days > 0 {
         app.store.write(async move |tx| store::sweep_hours(tx, oldest).await).await?;
     }
@@ -52,7 +52,7 @@ pub async fn sweep(app: App) -> Result<u64> {
 }
 
 fields! {
-    /// The plugin and the period of numbers of calls.
+    /// Plugin and period of call counts.
     Query CallFilter {
         /// Name of a plugin. Default: all.
         plugin: Exactly,
@@ -61,16 +61,16 @@ fields! {
     }
 }
 
-/// Numbers of plugin calls in a period.
+/// Plugin call counts of a period.
 #[derive(Serialize, JsonSchema)]
 pub struct PluginCallHours {
-    /// Begin of the first hour.
+    /// Start of the first hour.
     from: Timestamp,
-    /// By hour, plugin and version, without hours in which a version was not called.
+    /// Counts by hour, plugin and version, without hours in which a version was not called.
     hours: Vec<CallHours>,
 }
 
-/// Returns numbers of plugin calls of all hosts by hour.
+/// Returns the counts of plugin calls of all hosts by hour.
 pub async fn by_hour(
     State(app): State<App>,
     query: Query<CallFilter>,

@@ -25,11 +25,11 @@ pub struct LoggedCallRow {
     pub reference: String,
     pub plugin: String,
     pub version: String,
-    /// For example `verification.verify`.
+    /// Name, for example `verification.verify`.
     pub function: String,
     /// `ok`, the category of the fault, or `timed_out`.
     pub outcome: String,
-    /// Of the result, for example `pending`; empty after a fault.
+    /// Summary of the result, for example `pending`; empty after a fault.
     pub summary: String,
     /// Its effect at the provider is unknown.
     pub is_unknown: bool,
@@ -37,12 +37,12 @@ pub struct LoggedCallRow {
     pub duration_us: i64,
 }
 
-/// Numbers of calls of a plugin version in an hour.
+/// Call counts of a plugin version in an hour.
 #[derive(Clone, Debug, FromRow, Serialize, JsonSchema)]
 pub struct CallHours {
     pub plugin: String,
     pub version: String,
-    /// Begin of the hour.
+    /// Start of the hour.
     pub hour: Timestamp,
     pub calls: i64,
     /// Calls with a result.
@@ -81,7 +81,7 @@ pub async fn insert(tx: &mut Tx, calls: &[NewCall]) -> Result<()> {
     count(tx, calls).await
 }
 
-/// Adds calls to the numbers of their hours, in the order of their keys on all hosts.
+/// Adds calls to the counts of their hours, in the order of their keys: hosts do not deadlock.
 async fn count(tx: &mut Tx, calls: &[NewCall]) -> Result<()> {
     let mut hours = BTreeMap::<_, [i64; 5]>::new();
     for new in calls {
@@ -149,7 +149,7 @@ pub async fn sweep(tx: &mut Tx, now: Timestamp, limit: i64) -> Result<u64> {
     .await
 }
 
-/// Deletes the numbers of hours before `oldest`.
+/// Deletes the counts of hours before `oldest`.
 pub async fn sweep_hours(tx: &mut Tx, oldest: Timestamp) -> Result<()> {
     let delete = "DELETE FROM plugin_call_hours WHERE hour < $1";
     tx.sql(delete).params(params![oldest]).run().await.map(drop)

@@ -1,6 +1,8 @@
-//! Hosts: each reports that it is running, which plugin versions it serves, and how many jobs it runs.
+//! Hosts: each reports that it is running, which plugin versions it serves, and how many jobs it
+//! runs.
 //!
-//! Nothing depends on these rows: jobs and requests are protected by leases. They are for operators.
+//! Nothing depends on these rows: jobs and requests are protected by leases. They are for
+//! operators.
 
 mod store;
 

@@ -30,7 +30,7 @@ pub struct HostView {
     pub row: HostRow,
     /// `true` if the host has not reported for a minute.
     pub is_lost: bool,
-    /// `true` for the host that responds.
+    /// `true` for the host that sends this response.
     pub is_this_host: bool,
 }
 

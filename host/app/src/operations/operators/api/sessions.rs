@@ -51,7 +51,7 @@ fields! {
     /// The first code of an authenticator app.
     Body Confirmation {
         invitation: Visible<100>,
-        /// The `enrolment` of the response that set the password.
+        /// The `enrolment` of the response that prepared the password.
         enrolment: Visible<1_000>,
         /// Six digits.
         code: Visible<10>,
@@ -99,7 +99,7 @@ pub async fn sign_in(
 fields! {
     /// A sign-in with the OpenID provider.
     Body OidcSignIn {
-        /// Where the person continues, as the client interprets it. It is returned at the end.
+        /// Where the person continues, in a format of the client. It is returned at the end.
         next: Option<Text<1_000>>,
     }
 }
@@ -115,7 +115,7 @@ pub async fn begin_oidc(
 }
 
 fields! {
-    /// What the OpenID provider returned, and what the browser kept.
+    /// The response of the OpenID provider, and the sealed sign-in that the browser kept.
     Body OidcResponse {
         /// The `pending` of the response that began the sign-in.
         pending: Visible<8_000>,

@@ -77,7 +77,7 @@ pub async fn require(
     let approval = db.write(async move |tx| -> Result<Approval> {
         if let Some(found) = store::find_current(tx, &digest, now).await? {
             let uses = once && found.state == ApprovalState::Approved;
-            // Of two requests at once, the second one needs another approval.
+            // Of two concurrent requests, the second one needs another approval.
             if !uses || store::mark_used(tx, &found.id).await? {
                 return Ok(found);
             }
@@ -95,7 +95,7 @@ pub async fn require(
             Err(Error::Forbidden(format!("{by} rejected this action: approval {}", approval.id)))
         }
         ApprovalState::Pending => Err(Error::Conflict(format!(
-            "a second operator must approve this action, then repeat the request: approval {}",
+            "a second operator must approve this action before you repeat the request: approval {}",
             approval.id
         ))),
     }

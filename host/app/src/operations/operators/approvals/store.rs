@@ -33,7 +33,7 @@ pub struct Approval {
     /// Name of the operator that requested the action.
     pub requested_by: String,
     pub requested_at: Timestamp,
-    /// Until then it can be decided, and an approved action can be carried out.
+    /// Until this time, the approval can be decided, and an approved action can be carried out.
     pub expires_at: Timestamp,
     /// Name of the operator that decided.
     pub decided_by: Option<String>,

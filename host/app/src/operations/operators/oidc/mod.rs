@@ -1,9 +1,9 @@
 //! Signing in with the OpenID provider: authorization code flow with PKCE.
 //!
 //! A sign-in that has begun is not stored: the browser keeps it, sealed, until the provider returns
-//! the person, on any host. The first sign-in finds the operator by the verified e-mail address, and
-//! stores the account at the provider; later ones find the operator by the account. Nobody is
-//! created. Every refused person gets the same response.
+//! the person, on any host. The first sign-in finds the operator by the verified e-mail address,
+//! and stores the account at the provider; later ones find the operator by the account. A sign-in
+//! never creates an operator. Every refused person gets the same response.
 
 mod provider;
 
@@ -51,7 +51,7 @@ pub struct Finished {
     next: Option<String>,
 }
 
-/// What the provider returns to the browser, and what the browser kept.
+/// The provider's response to the browser, and the sealed sign-in that the browser kept.
 pub struct Returned {
     pub pending: String,
     pub state: String,
@@ -142,7 +142,7 @@ impl Account {
     }
 }
 
-/// Whether an account may sign in.
+/// The decision whether an account may sign in.
 enum Outcome {
     Permitted(Operator),
     /// The operator, and the reason for the audit log.
@@ -170,7 +170,7 @@ async fn find_operator(
     let Some(found) = store::find_by_email(tx, &address, false).await? else {
         return Ok(Outcome::Unknown);
     };
-    // Of two first sign-ins at once, the second one finds the account of the first.
+    // Of two concurrent first sign-ins, the second one finds the account of the first.
     let operator = store::lock(tx, &found.id).await?;
     let is_current = |operator: &Operator| operator.active && operator.email == found.email;
     let Some(operator) = operator.filter(is_current) else { return Ok(Outcome::Unknown) };

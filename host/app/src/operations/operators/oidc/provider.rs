@@ -96,7 +96,7 @@ pub async fn authorization_url(app: &App, challenge: &Challenge) -> Result<Strin
     Ok(url.into())
 }
 
-/// Exchanges an authorization code for an ID token, and verifies that.
+/// Exchanges an authorization code for an ID token, and verifies the token.
 pub async fn exchange_code(app: &App, code: String, challenge: &Challenge) -> Result<Login> {
     let client = connect(app).await?;
     let request = client.exchange_code(AuthorizationCode::new(code)).map_err(unusable)?;
@@ -268,7 +268,7 @@ async fn send(egress: &Egress, request: HttpRequest) -> Result<HttpResponse, Egr
     });
     let response = response.await?;
     let mut received = HttpResponse::new(response.body.to_vec());
-    // A status that is none of HTTP is a failure, too.
+    // An invalid HTTP status counts as a failure, too.
     *received.status_mut() =
         StatusCode::from_u16(response.status).unwrap_or(StatusCode::BAD_GATEWAY);
     let headers = response.headers.into_iter().filter_map(|(name, value)| {
@@ -278,8 +278,8 @@ async fn send(egress: &Egress, request: HttpRequest) -> Result<HttpResponse, Egr
     Ok(received)
 }
 
-/// Returns 503: the provider is unreachable, or its response or the settings are wrong. The cause is
-/// logged.
+/// Returns 503: the provider is unreachable, or its response or the settings are wrong. The cause
+/// is logged.
 fn unusable(error: impl StdError + 'static) -> Error {
     unusable_because(chain(&error))
 }

@@ -59,7 +59,7 @@ fields! {
     Body NewKey(body, now: Timestamp) {
         /// Purpose of the key.
         label: Option<Text<100>>,
-        /// What the key may do. Default: everything.
+        /// Scopes of the key. Default: all.
         scopes: Option<SomeOf<Scope>>,
         /// IP addresses or networks from which the key may be used. Default: all.
         #[schemars(extend("examples" = [["203.0.113.0/24"]]))]

@@ -1,5 +1,5 @@
-//! How provider accounts perform: availability and latency of their checkout sessions, success
-//! rates by channel, and fees by amount.
+//! The performance of provider accounts: availability and latency of their checkout sessions,
+//! success rates by channel, and fees by amount.
 //!
 //! Each host keeps these statistics in memory, as exponentially weighted windows. It observes its
 //! own requests for sessions, and reads outcomes and fees of the checkouts of all hosts from the
@@ -18,7 +18,7 @@ use self::window::Window;
 use super::AccountId;
 use crate::state::prelude::*;
 
-/// Half-life of availability and latency: a provider that fails is left within a few requests, and
+/// Half-life of availability and latency: a failing provider is avoided after a few requests, and
 /// tried again some minutes later.
 const SESSIONS: Window = Window::with_half_life(60);
 /// Half-life of success rates.
@@ -26,12 +26,12 @@ const OUTCOMES: Window = Window::with_half_life(600);
 /// Half-life of fees, which seldom change.
 const FEES: Window = Window::with_half_life(86_400);
 
-/// What is assumed of an account without observations, and how many observations outweigh it.
+/// Prior value of an account without observations, and its weight in observations.
 const PRIOR_AVAILABILITY: (f64, f64) = (0.99, 5.0);
 const PRIOR_SUCCESS: (f64, f64) = (0.9, 10.0);
-/// The number of an account's observations, of all channels, that those of a channel outweigh.
+/// Weight, in observations, of an account's success rate in that of one of its channels.
 const CHANNEL_PRIOR: f64 = 5.0;
-/// Failures that count as an outage, if they are more than the successes.
+/// Number of failures that count as an outage, if they outnumber the successes.
 const OUTAGE: f64 = 3.0;
 
 /// The statistics of this host.
@@ -44,16 +44,16 @@ struct State {
     read_until: Option<Timestamp>,
 }
 
-/// What was observed of an account.
+/// The observations of an account.
 struct Observed {
-    /// Opened sessions of those requested.
+    /// Share of the requested sessions that were opened.
     opened: Window,
     /// Seconds until a session was open.
     latency: Window,
-    /// Succeeded checkouts of those that ended.
+    /// Share of the ended checkouts that succeeded.
     succeeded: Window,
     by_channel: HashMap<String, Window>,
-    /// Fees of the amounts taken, by currency and magnitude of the amount.
+    /// Fees as a share of the amounts taken, by currency and magnitude of the amount.
     fees: HashMap<Currency, BTreeMap<u32, Window>>,
 }
 
@@ -81,7 +81,7 @@ pub struct Estimate {
     pub success_rate: f64,
     /// Provider fees in percent of an amount of this magnitude; `null`: not known.
     pub fees_percent: Option<f64>,
-    /// Most of the latest requests failed.
+    /// `true` if most of the latest requests failed.
     pub is_down: bool,
 }
 
@@ -136,7 +136,7 @@ impl Statistics {
         self.lock().read_until
     }
 
-    /// Records ended checkouts, which are all until that time.
+    /// Records all checkouts that ended up to `until`, except those recorded earlier.
     pub fn record_ends(&self, ended: impl IntoIterator<Item = EndedCheckout>, until: Timestamp) {
         ended.into_iter().for_each(|ended| self.record_end(&ended));
         self.lock().read_until = Some(until);

@@ -43,7 +43,7 @@ impl Window {
         (weight > 0.0).then(|| sum / weight)
     }
 
-    /// Returns the mean with an assumed value that counts as so many observations.
+    /// Returns the mean, in which the assumed value counts as a number of observations.
     pub fn rate(&self, (assumed, observations): (f64, f64), now: Timestamp) -> f64 {
         let (sum, weight) = self.at(now);
         (sum + assumed * observations) / (weight + observations)

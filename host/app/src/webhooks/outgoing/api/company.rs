@@ -45,7 +45,7 @@ pub struct ListedEvents {
     next: String,
 }
 
-/// Lists events from a cursor on. A reader that continues from `next` misses none.
+/// Lists events after a cursor. A reader that continues from `next` misses none.
 pub async fn read(
     State(app): State<App>,
     AuthenticatedCompany(company): AuthenticatedCompany,
@@ -85,7 +85,7 @@ pub async fn trigger(
     write_example(&app, company, None, &run, &body).await
 }
 
-/// The same for an operator or a member of the company.
+/// Like [`trigger`], for an operator or a member of the company.
 pub async fn trigger_of_company(
     State(app): State<App>,
     actor: Actor,

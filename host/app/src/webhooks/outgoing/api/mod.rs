@@ -1,4 +1,5 @@
-//! The operator API for events: list, inspect and redeliver. `company` has that for companies.
+//! The operator API for events: list, inspect and redeliver. `company` contains the API for
+//! companies.
 
 mod company;
 

@@ -19,11 +19,11 @@ fields! {
         /// HTTPS URL that receives events; development mode also accepts HTTP. No other endpoint of
         /// the company may have it.
         url: HttpUrl => check_https(app, body, "url", &url).map(|()| url),
-        /// Types of events that it receives; none: all.
+        /// Types of events that it receives. Default, and if empty: all.
         types: Option<ListOf<EventType>>,
         /// Purpose of the endpoint.
         description: Option<Text<200>>,
-        /// `false`: it receives no events yet.
+        /// `false`: it receives no events yet. Default: `true`.
         active: Option<Flag>,
     }
 }
@@ -36,10 +36,10 @@ fields! {
             Some(url) => check_https(app, body, "url", &url).map(|()| Some(url)),
             None => Ok(None),
         },
-        /// Types of events that it receives; `null` or none: all.
+        /// Types of events that it receives; `null` or empty: all.
         types: Clearable<ListOf<EventType>>,
         description: Clearable<Text<200>>,
-        /// `false`: it receives no events, and its pending deliveries end.
+        /// `false`: it receives no events, and its pending deliveries are disabled.
         active: Option<Flag>,
     }
 }

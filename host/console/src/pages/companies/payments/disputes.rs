@@ -20,7 +20,7 @@ const FILTERS: Declared = &[("state", "State", &["open", "answered", "won", "los
 fn columns(session: &Session) -> Vec<Column<'_>> {
     vec![
         column("Opened", |dispute| Cell::time(&dispute["opened_at"])),
-        column("Answer until", |dispute| Cell::time(&dispute["due_at"])),
+        column("Answer by", |dispute| Cell::time(&dispute["due_at"])),
         column("State", |dispute| Cell::state(&dispute["state"])),
         money("Amount", "amount", "currency"),
         column("Reason", |dispute| Cell::text(&dispute["reason"])),
@@ -105,7 +105,7 @@ fn facts(session: &Session, company: &str, dispute: &Value) -> Vec<Fact> {
         ("Id at the provider", Cell::code(&dispute["provider_id"])),
         ("Reason", Cell::text(&dispute["reason"])),
         ("Opened", Cell::time(&dispute["opened_at"])),
-        ("Answer until", Cell::time(&dispute["due_at"])),
+        ("Answer by", Cell::time(&dispute["due_at"])),
         ("Answered", Cell::time(&dispute["answered_at"])),
         ("Ended", Cell::time(&dispute["closed_at"])),
         ("Held until the dispute ends", Cell::money(&dispute["held"], &dispute["currency"])),
@@ -130,7 +130,7 @@ fn forms(session: &Session, company: &str, id: &str) -> Vec<FieldsForm> {
     let accept = vec![Field::lines("message", "Message to the bank")];
     let forms = [
         form("contest", ("Contest the dispute", "Send the evidence"), contest),
-        form("accept", ("Accept the dispute", "Give the disputed amount to the payer"), accept),
+        form("accept", ("Accept the dispute", "Return the disputed amount to the payer"), accept),
     ];
     forms.into_iter().flatten().collect()
 }

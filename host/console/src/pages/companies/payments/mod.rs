@@ -74,8 +74,8 @@ struct PaymentPage {
     refresh: Option<String>,
 }
 
-/// How often a page refreshes itself, five seconds apart. Few enough that a page left open does not
-/// keep its session alive.
+/// Maximum number of refreshes of a page, five seconds apart. It is so small that a page left open
+/// does not keep its session alive.
 const MAX_REFRESHES: u32 = 120;
 
 #[derive(Deserialize)]
@@ -145,10 +145,10 @@ pub async fn verify(
 /// The form of a refund.
 #[derive(Deserialize)]
 pub struct RefundForm {
-    /// Empty: what is left.
+    /// Empty: the remaining amount.
     #[serde(default)]
     amount: String,
-    /// What the page showed as refunded.
+    /// The amount that the page showed as refunded.
     #[serde(default)]
     already_refunded: String,
     #[serde(flatten)]

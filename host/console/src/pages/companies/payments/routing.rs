@@ -57,7 +57,7 @@ pub async fn show(session: Session, Path(company): Path<String>) -> PageResult {
         ("Chosen", Cell::text(&json!(strategy.map(|(_, label)| label)))),
         ("Value of a success", percent("success_value_percent")),
         ("Explored checkouts", percent("explore_percent")),
-        ("For 1,000 NGN now", now),
+        ("Choice for 1,000 NGN now", now),
     ];
     let remove = session.href(&["companies", &company, "routing", "remove"], &[]);
     let question = "Checkouts use the default provider of the company again.";
@@ -96,9 +96,9 @@ fn form(session: &Session, company: &str, policy: &Value) -> Option<FieldsForm> 
     let fields = vec![
         Field::text("providers", "Providers", hint).with_value(listed(&policy["route"])),
         Field::choice("choose_by", "Choose", &STRATEGIES).with_value(choose_by),
-        Field::text("success_value_percent", "Value of a success", "In percent of the amount.")
+        Field::text("success_value_percent", "Value of a success", "Percentage of the amount.")
             .with_value(number("success_value_percent", "20")),
-        Field::text("explore_percent", "Explored checkouts", "In percent, if chosen by score.")
+        Field::text("explore_percent", "Explored checkouts", "Percentage, if chosen by score.")
             .with_value(number("explore_percent", "2")),
     ];
     let action = session.href(&["companies", company, "routing"], &[]);
@@ -112,7 +112,7 @@ fn rules(rules: &Value) -> Table {
         column("If", |rule| Cell::Text(conditions(&rule["when"]))),
         column("Providers", |rule| Cell::Text(listed(&rule["route"]))),
     ];
-    Table::new("Rules", rules, &columns, "No rules: all checkouts have the same providers.")
+    Table::new("Rules", rules, &columns, "No rules: all checkouts use the same providers.")
 }
 
 fn conditions(when: &Value) -> String {
@@ -156,7 +156,7 @@ fn considered(providers: &Value, has_no_policy: bool) -> Table {
         true => "There is no policy.",
         false => "No listed provider can be used.",
     };
-    Table::new("Providers now", providers, &columns, empty)
+    Table::new("Provider estimates", providers, &columns, empty)
 }
 
 /// Returns why each provider of a record was chosen: a payment, or a recollection by checkout.
@@ -168,9 +168,9 @@ pub async fn of_record(
     let choices = session.get(&["companies", company, records, id, "routing"], &[]).await?;
     let columns = [
         column("Provider", |one| Cell::text(&one["provider"])),
-        column("Because", |one| Cell::Text(reason(one).to_owned())),
+        column("Reason", |one| Cell::Text(reason(one).to_owned())),
         column("Rule", |one| Cell::text(&one["rule"])),
-        column("Others", |one| Cell::Text(others(one))),
+        column("Other providers", |one| Cell::Text(others(one))),
         column("Chosen", |one| Cell::time(&one["created_at"])),
     ];
     let empty = "The request named the provider, or it is the default.";
@@ -189,7 +189,7 @@ fn reason(choice: &Value) -> &'static str {
     }
 }
 
-/// Returns the other providers of a choice: with the score, or why they were excluded.
+/// Returns the other providers of a choice, each with its score or why it was excluded.
 fn others(choice: &Value) -> String {
     let others = choice["providers"].as_array().into_iter().flatten();
     let others = others.filter(|one| one["provider"] != choice["provider"]);

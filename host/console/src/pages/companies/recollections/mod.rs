@@ -61,7 +61,7 @@ struct RecollectionPage {
     status: Cell,
     amount: Cell,
     facts: Vec<Fact>,
-    /// Why its provider was chosen. `None`: it is not by checkout.
+    /// Why its provider was chosen; `None` for a recollection without checkout.
     routing: Option<Table>,
 }
 
@@ -87,7 +87,7 @@ pub async fn show(session: Session, Path((company, id)): Path<(String, String)>)
         ("Channel", Cell::text(&found["payment_channel"])),
         ("Charged through a provider", Cell::text(&found["with_provider"])),
         ("Message", Cell::text(&found["message"])),
-        ("Declined", Cell::text(&found["decline"])),
+        ("Decline reason", Cell::text(&found["decline"])),
         ("Created", Cell::time(&found["created_at"])),
         ("Repaid", Cell::time(&found["repaid_at"])),
         ("Updated", Cell::time(&found["updated_at"])),

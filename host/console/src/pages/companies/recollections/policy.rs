@@ -56,25 +56,25 @@ fn fields(policy: &Value) -> Vec<Field> {
         offsets.map(|(code, offset)| format!("{code}={}", plain(offset))).collect();
     let events = &policy["events"];
     vec![
-        Field::choice("active", "Active", &[("yes", "yes"), ("no", "no: once, on the due date")])
+        Field::choice("active", "Active", &[("yes", "yes"), ("no", "no: collect on the due date")])
             .with_value(is_active.to_owned()),
         text("instruments", "Instruments in order", INSTRUMENTS, list(&policy["instruments"])),
         text("days", "Days after the due date", "For example 0, 1, 3, 7.", list(&policy["days"])),
-        number("from", "First hour of the day", &policy["hours"]["from"]),
-        number("to", "Until the hour", &policy["hours"]["to"]),
+        number("from", "Charge from hour", &policy["hours"]["from"]),
+        number("to", "Charge until hour", &policy["hours"]["to"]),
         number("utc_offset", "Offset from UTC", &policy["utc_offset"]),
         text("utc_offsets", "Offsets of countries", "For example KE=+03:00.", offsets.join(", ")),
         number("max_attempts", "Maximum attempts", &policy["max_attempts"]),
         number("max_fees", "Maximum fees", &policy["max_fees"]),
-        number("min_partial_debit", "Least partial debit", &policy["min_partial_debit"]),
-        number("upcoming_days", "Event this many days before", &events["upcoming_days"]),
+        number("min_partial_debit", "Minimum partial debit", &policy["min_partial_debit"]),
+        number("upcoming_days", "Upcoming event (days before due date)", &events["upcoming_days"]),
         Field::choice("due", "Event on the due date", &[("no", "no"), ("yes", "yes")])
             .with_value(sends_due.to_owned()),
-        number("overdue_days", "Event this many days after", &events["overdue_days"]),
+        number("overdue_days", "Overdue event (days after due date)", &events["overdue_days"]),
     ]
 }
 
-const INSTRUMENTS: &str = "Of default_card, other_cards and mandates.";
+const INSTRUMENTS: &str = "Any of default_card, other_cards and mandates.";
 
 fn list(values: &Value) -> String {
     let values = values.as_array().into_iter().flatten();

@@ -26,7 +26,7 @@ pub struct Scope {
     pub is_taken: bool,
     /// The network may deliver a request twice.
     pub repeats: bool,
-    /// Another provider opens the page that one certainly did not open.
+    /// If a provider certainly did not open a page, another one does.
     pub is_routed: bool,
 }
 
@@ -39,7 +39,7 @@ pub enum Without {
     Unsure,
     /// A second success settles the owner again.
     SettledCheck,
-    /// Whatever has the reference is the host's payment.
+    /// Any payment with the reference counts as the host's.
     OwnershipCheck,
     /// A page follows one that may still be opened.
     Supersede,
@@ -353,7 +353,7 @@ impl Steps {
         arrivals
     }
 
-    /// What the provider responses about a charge.
+    /// The provider's response to a query about a charge.
     pub fn query(&self, world: &World, n: usize) -> Response {
         let Row { begun, requested, .. } = world.charge(n);
         match world.records[n] {
@@ -457,7 +457,7 @@ pub fn pass(world: &World, age: Age) -> World {
     World { charges: world.charges.map(|row| row.map(older)), ..*world }
 }
 
-/// Returns the world without what a host was doing. What it sent may still arrive.
+/// Returns the world after a host stopped. A request that it sent may still arrive.
 fn stop(world: &World, host: usize) -> World {
     let mut world = *world;
     match std::mem::replace(&mut world.tasks[host], Task::Idle) {

@@ -16,9 +16,9 @@ use crate::{
 pub const CHARGES: usize = 3;
 pub const REFUNDS: usize = 2;
 pub const HOSTS: usize = 2;
-/// What each charge asks for, and what the owner or the loan owes in all.
+/// The amount of each charge, and the total that the owner or the loan owes.
 pub const AMOUNT: u8 = 10;
-/// What the provider takes for a payment that is too small.
+/// The amount of a payment that is too small.
 pub const SHORT: u8 = 4;
 pub const NOW: Timestamp = Timestamp(1_000_000_000);
 
