@@ -1,7 +1,7 @@
 //! Refunds: the money is held, the refund is requested at the provider, its result is recorded.
 
 use futures::future::join_all;
-use reqwest::Method;
+use reqwest::{Method, header::RETRY_AFTER};
 use serde_json::{Value, json};
 use tollhouse_sandbox::{Fault, FaultKind};
 
@@ -82,6 +82,10 @@ both! {
         let refused = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
         assert_eq!(refused.failure().0, 502);
         assert_eq!(app.wallet().await["balance"], json!(0)); // held
+        // The first request may still be processed: an operator waits like the job.
+        let repeated = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
+        assert_eq!(repeated.failure(), (409, "another request for this refund is in progress"));
+        assert_eq!(repeated.headers[RETRY_AFTER], "60");
         app.advance(3600).await;
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
         let refunds = app.simulators.paystack().requests();

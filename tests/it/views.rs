@@ -67,7 +67,7 @@ both! {
         assert!(!plain.html.contains("Save this view"), "{}", plain.html);
         let page = format!("{list}?status=failed&user_id=ada");
         let filtered = browser.get(&page).await;
-        filtered.shows(&["Save this view", "Identifiers of customers are not saved"]);
+        filtered.shows(&["Save this view", "Customer identifiers are not saved"]);
         let (token, query) = (filtered.form_token(), filtered.field("query"));
         assert_eq!(query, "status=failed");
         let form = [("form_token", &*token), ("name", " Failed & <new> "), ("query", &query), ("back", &page)];

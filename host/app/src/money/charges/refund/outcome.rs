@@ -174,6 +174,10 @@ mod tests {
         RefundFact::Failed { certainty, rejected, error: "Refused too-late".to_owned() }
     }
 
+    fn not_requested() -> RefundFact {
+        RefundFact::NotRequested { error: "Refused no".to_owned() }
+    }
+
     #[test]
     fn the_money_is_released_only_if_there_certainly_is_no_refund() {
         use Cause::{Operator, Verification};
@@ -198,6 +202,9 @@ mod tests {
             (Stalled, Verification, true, failed(not_done, true), Refused, Stalled),
             // No client waits for it: it is requested again.
             (Requested, Verification, false, failed(not_done, false), Requested, Requested),
+            (Requested, Operator, false, not_requested(), Requested, Requested),
+            (Requested, Operator, true, not_requested(), Requested, Requested),
+            (Pending, Operator, false, not_requested(), Pending, Pending),
             (Requested, Operator, false, failed(Certainty::Unknown, false), Requested, Requested),
             (Requested, Operator, false, failed(Certainty::Unknown, true), Requested, Requested),
             // Ended.
