@@ -84,13 +84,34 @@ both! {
         assert_eq!(app.wallet().await["balance"], json!(0)); // held
         // The first request may still be processed: an operator waits like the job.
         let repeated = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
-        assert_eq!(repeated.failure(), (409, "another request for this refund is in progress"));
+        let message = "the last request for this refund has an unknown outcome: wait before you repeat it";
+        assert_eq!(repeated.failure(), (409, message));
         assert_eq!(repeated.headers[RETRY_AFTER], "60");
         app.advance(3600).await;
         assert_eq!(app.fetch("order-1").await["status"], "refunded");
         let refunds = app.simulators.paystack().requests();
         assert_eq!(refunds.iter().filter(|(method, path)| method == "POST" && path == "/refund").count(), 1);
         assert_eq!(app.events(), ["payment.success", "payment.refunded"]);
+    }
+
+    async fn a_refund_without_a_response_is_requested_at_growing_intervals(app: TestApp) {
+        let payment = app.paid_payment("order-1").await;
+        app.simulators.faults().push(Fault::new("refund", FaultKind::Error500).times(100));
+        assert_eq!(app.operator(Method::POST, &path(app, &payment), Value::Null).await.failure().0, 502);
+        let requests = || {
+            let all = app.simulators.paystack().requests();
+            all.iter().filter(|(method, path)| method == "POST" && path == "/refund").count()
+        };
+        let mut sent = vec![requests()];
+        for _ in 0..4 {
+            app.advance(900).await;
+            sent.push(requests());
+        }
+        // Each minute at first, because the earlier request may still be processed.
+        assert_eq!(sent, [1, 9, 10, 10, 11]);
+        app.simulators.faults().clear();
+        app.advance(3600).await;
+        assert_eq!(app.fetch("order-1").await["status"], "refunded");
     }
 
     async fn a_refund_made_at_the_provider_is_recorded(app: TestApp) {

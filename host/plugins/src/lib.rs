@@ -162,8 +162,8 @@ impl CallError {
         CallError { fault, certainty, sent, timed_out, retry_after_s: None }
     }
 
-    /// Returns whether an upstream certainly rejected the operation. False if the plugin or the host
-    /// rejected the call before any request: this proves nothing about an earlier call.
+    /// Returns whether the plugin reports, after a request to the upstream, that the operation was
+    /// rejected. A rejection before any request proves nothing about an earlier call.
     pub fn is_rejection(&self) -> bool {
         let category = self.fault.category;
         let is_certain = self.certainty == Certainty::NotDone;

@@ -284,7 +284,7 @@ fn parse_settlement(item: &RawJson) -> Result<Settlement, Fault> {
 /// Returns a fee in the currency's minor unit, unless it is absent.
 fn fee(value: &RawJson, currency: &str, what: &str) -> Result<Option<u64>, Fault> {
     let fee = Major::listed(value, Rounding::Up, what)?;
-    Ok(fee.map(|fee| fee.money(currency).minor))
+    Ok(fee.map(|fee| fee.money_rounded(currency, Rounding::Up).minor))
 }
 
 /// Returns the midnight at which a date without a time begins.

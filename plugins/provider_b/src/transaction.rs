@@ -119,7 +119,7 @@ pub(crate) fn parse_payment(
     };
     let reference = loose::text(&transaction.tx_ref);
     let created_at = normal::moment(&transaction.created_at, 0);
-    let fees = transaction.fee().map(|fee| fee.money(&requested.currency));
+    let fees = transaction.fee().map(|fee| fee.money_rounded(&requested.currency, Rounding::Up));
     let response = loose::text(&transaction.processor_response);
     Ok(Payment {
         status,

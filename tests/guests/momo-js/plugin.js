@@ -109,13 +109,13 @@ export const sessionRefunds = {
     const headers = { 'X-Reference-Id': refundRef, 'X-Callback-Url': notificationUrl };
     const response = send('disbursement', 'POST', '/disbursement/v1_0/refund', { headers, body });
     // The host generates the reference, so a duplicate is an earlier request for the same refund.
-    if (isDuplicate(response)) return fetchRefund(refundRef);
+    if (isDuplicate(response)) return fetchRefund(refundRef, Fault.unavailable('MoMo has the refund, but does not find it'));
     if (response.status !== 202) throw rejection(response, refundFault);
     return { status: 'pending', providerId: refundRef, message: '', raw: '{}', state: NO_DATA };
   },
 
   check({ refundRef }) {
-    return fetchRefund(refundRef);
+    return fetchRefund(refundRef, Fault.notFound('MoMo has no such refund'));
   },
 
   receive({ refundRef }, _headers, body) {
@@ -152,14 +152,11 @@ function requireSame(order) {
   }
 }
 
-function fetchRefund(refundRef) {
+/** Returns the refund; throws `missing` if MoMo does not know it. */
+function fetchRefund(refundRef, missing) {
   const response = send('disbursement', 'GET', `/disbursement/v1_0/refund/${http.encode(refundRef)}`);
-  if (isUnknown(response)) throw Fault.notFound('MoMo has no such refund');
-  if (response.status !== 200) {
-    const fault = rejection(response);
-    // A refused query is not a refused refund.
-    throw fault.isRefusal ? Fault.unavailable(fault.message).withCode(fault.code) : fault;
-  }
+  if (isUnknown(response)) throw missing;
+  if (response.status !== 200) throw queryFault(response);
   const { status, reason } = response.json({ status: 'string' });
   return {
     status: REFUND_STATUS.get(status) ?? 'pending',
@@ -223,7 +220,7 @@ function logIn(product) {
     .body('')
     .send();
   if ([400, 401, 403].includes(response.status)) throw refusedKeys(response);
-  if (response.status !== 200) throw rejection(response);
+  if (response.status !== 200) throw queryFault(response);
   const { access_token, expires_in } = response.json({ access_token: 'string' });
   const seconds = Math.trunc(Number(expires_in)) - EXPIRY_MARGIN_SECONDS;
   if (seconds > 0) cache.put(tokenKey(product), access_token, Math.min(seconds, MAX_CACHE_SECONDS));
@@ -276,6 +273,12 @@ function rejection(response, known = () => undefined) {
   if (status === 401 || status === 403) return refusedKeys(response);
   if (code !== '' && [400, 404, 409].includes(status)) return Fault.refused(code, message);
   return Fault.unavailable(`MoMo returned ${status}`).withCode(code || `http-${status}`);
+}
+
+/** Returns the fault of a failed query or login. Its refusal is not that of a payment or refund. */
+function queryFault(response) {
+  const fault = rejection(response);
+  return fault.isRefusal ? Fault.unavailable(fault.message).withCode(fault.code) : fault;
 }
 
 function refusedKeys({ status }) {

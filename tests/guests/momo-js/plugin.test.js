@@ -440,6 +440,8 @@ describe('refunds', () => {
     const rejected = { code: 'REQUEST_REJECTED', message: 'no' };
     account().answer(...REFUND_REQUEST, 409, duplicate).answer(...REFUND_STATUS, 400, rejected).install();
     assert.equal(fault(() => sessionRefunds.start(refundOrder())), 'unavailable REQUEST_REJECTED ');
+    account().answer(...REFUND_REQUEST, 409, duplicate).answer(...REFUND_STATUS, 404, unknown).install();
+    assert.equal(fault(() => sessionRefunds.start(refundOrder())), 'unavailable  ');
     for (const [status, body, expected] of [[404, unknown, 'not-found  '], [404, '<html>', 'unavailable http-404 '], [200, '', 'unavailable unexpected-answer ']]) {
       account().answer(...REFUND_STATUS, status, body).install();
       assert.equal(fault(() => sessionRefunds.check(knownRefund())), expected);

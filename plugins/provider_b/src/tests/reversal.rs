@@ -101,7 +101,8 @@ fn a_payment_whose_whole_amount_was_returned_is_reversed() {
 #[test]
 fn amounts_without_decimals_are_compared_in_their_minor_unit() {
     use PaymentStatus::{Reversed, Success};
-    let francs = json!({"currency": "XOF", "amount": 6000, "charged_amount": 6000, "app_fee": 84});
+    let francs =
+        json!({"currency": "XOF", "amount": 6000, "charged_amount": 6000, "app_fee": 83.2});
     for (refunds, chargebacks, expected) in [
         (json!([refund(60, "completed")]), json!([]), Success),
         (json!([]), json!([chargeback(60, "lost")]), Success),

@@ -56,7 +56,14 @@ impl Major {
 
     /// Returns the amount as money of a currency, rounded down to its minor unit.
     pub fn money(self, currency: &str) -> Money {
-        Money { minor: self.minor / unit(currency), currency: currency.to_owned() }
+        self.money_rounded(currency, Rounding::Down)
+    }
+
+    /// Returns the amount as money of a currency, rounded to its minor unit.
+    pub fn money_rounded(self, currency: &str, rounding: Rounding) -> Money {
+        let unit = unit(currency);
+        let minor = rounding.choose(self.minor / unit, self.minor.div_ceil(unit));
+        Money { minor, currency: currency.to_owned() }
     }
 
     /// Parses a decimal such as "2500.5", "2500.50" or "25005e-1". Returns `None` unless it is an

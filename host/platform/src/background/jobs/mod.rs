@@ -39,6 +39,8 @@ const PARKED: Timestamp = Timestamp(253_402_214_400_000);
 pub enum JobResult {
     Done,
     RescheduleAt(Timestamp),
+    /// The job could not run yet. Its failures and its error stay.
+    PostponeTo(Timestamp),
     /// Like `Done`, and already recorded: the handler has called [`finish`] in its transaction.
     Finished,
 }

@@ -219,6 +219,7 @@ pub async fn finish(tx: &mut Tx, job: &Job) -> Result<()> {
 pub struct Rescheduled {
     pub run_at: Timestamp,
     pub failures: i64,
+    /// `None`: the previous one, if there are failures.
     pub error: Option<String>,
     /// It does not run before an operator retries it, even if it was enqueued again.
     pub is_parked: bool,
@@ -233,7 +234,8 @@ pub async fn reschedule(tx: &mut Tx, job: &Job, now: Timestamp, next: Reschedule
     };
     let wakes: Option<i64> = tx
         .sql(
-            "UPDATE jobs SET lease = NULL, crashes = 0, failures = $7, error = $9, parked_at = $10,
+            "UPDATE jobs SET lease = NULL, crashes = 0, failures = $7, parked_at = $10,
+                 error = CASE WHEN CAST($7 AS BIGINT) = 0 THEN NULL ELSE COALESCE($9, error) END,
                  run_at = CASE WHEN wakes = $5 OR CAST($10 AS BIGINT) IS NOT NULL
                                THEN CAST($6 AS BIGINT) ELSE $8 END
              WHERE company_id = $1 AND kind = $2 AND subject = $3 AND lease = $4

@@ -226,6 +226,7 @@ async fn record<H: JobHost>(host: &H, job: Job, next: Result<JobResult>) -> Resu
     let next = match next {
         Ok(JobResult::Finished) => return Ok(()),
         Ok(JobResult::RescheduleAt(at)) => again(at),
+        Ok(JobResult::PostponeTo(at)) => Rescheduled { failures: job.failures, ..again(at) },
         Ok(JobResult::Done) => {
             let done = job.clone();
             match store.write(async move |tx| store::finish(tx, &done).await).await {
@@ -285,7 +286,7 @@ async fn run_handler<H: JobHost>(host: &H, job: &Job) -> Result<JobResult> {
     let next = next.unwrap_or_else(|panic| Err(from_panic(panic)));
     let outcome = match &next {
         Ok(JobResult::Done | JobResult::Finished) => "done",
-        Ok(JobResult::RescheduleAt(_)) => "again",
+        Ok(JobResult::RescheduleAt(_) | JobResult::PostponeTo(_)) => "again",
         Err(_) => {
             spans::mark_failed(&span);
             "failed"

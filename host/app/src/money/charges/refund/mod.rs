@@ -170,17 +170,27 @@ fn choose_amount(charge: &Charge, provider: &Provider, wanted: Option<Minor>) ->
     Ok(amount)
 }
 
-/// Begins a request under a new fence and lease. `None`: another request holds the lease, or the
-/// refund has an outcome.
-async fn claim(tx: &mut Tx, app: &App, company_id: &CompanyId, id: &str) -> Result<Option<Refund>> {
+/// Begins a call under a new fence and lease, unless the refund has an outcome. Returns the refund,
+/// and whether the call may begin. 409 if another one may be in progress.
+async fn claim(tx: &mut Tx, app: &App, company_id: &CompanyId, id: &str) -> Result<(Refund, bool)> {
     let now = app.clock.now();
     let found = store::lock(tx, company_id, id).await?;
-    let is_free =
-        |refund: &Refund| refund.is_open() && refund.lease_until.is_none_or(|until| until <= now);
-    let Some(mut refund) = found.filter(is_free) else { return Ok(None) };
+    let mut refund = found.ok_or_else(|| Error::not_found("refund not found"))?;
+    if !refund.is_open() {
+        return Ok((refund, false));
+    }
+    let queries =
+        refund.state == RefundState::Pending || sessions::is_notified(tx, company_id, id).await?;
+    if refund.busy_until(queries).is_some_and(|until| until > now) {
+        const BUSY: &str = "another request for this refund is in progress";
+        const UNKNOWN: &str =
+            "the last request for this refund has an unknown outcome: wait before you repeat it";
+        let message = if refund.lease_until.is_some() { BUSY } else { UNKNOWN };
+        return Err(conflict(refund.busy_until(queries), now, message));
+    }
     refund.claim(now);
     store::update(tx, &refund).await?;
-    Ok(Some(refund))
+    Ok((refund, true))
 }
 
 /// Requests a refund, or polls an accepted one. Returns the refund, and the error of the call.
@@ -191,22 +201,11 @@ pub async fn advance<O: ChargeOwner>(
 ) -> Result<(Refund, Option<Error>)> {
     let (db, host) = (app.store.clone(), app.clone());
     let (company_id, refund_id) = (charge.company_id.clone(), id.to_owned());
-    let claimed = db.write(async move |tx| {
-        let claimed = claim(tx, &host, &company_id, &refund_id).await?;
-        Ok::<_, Error>((claimed, store::find(tx, &company_id, &refund_id).await?))
-    });
-    let refund = match claimed.await? {
-        (Some(refund), _) => refund,
-        (None, Some(other)) if other.is_open() => {
-            const BUSY: &str = "another request for this refund is in progress";
-            return Err(conflict(other.lease_until, app.clock.now(), BUSY));
-        }
-        (None, other) => {
-            return other
-                .map(|refund| (refund, None))
-                .ok_or_else(|| Error::not_found("refund not found"));
-        }
-    };
+    let claim = async move |tx: &mut Tx| claim(tx, &host, &company_id, &refund_id).await;
+    let (refund, may_begin) = db.write(claim).await?;
+    if !may_begin {
+        return Ok((refund, None));
+    }
     let (fact, error) = send(app, charge, &refund).await.unwrap_or_else(|error| {
         (RefundFact::NotRequested { error: error.to_string() }, Some(error))
     });
@@ -411,8 +410,9 @@ fn raise_alarm(app: &App, charge: &Charge, alarm: &'static str) {
 
 pub async fn refund_job<O: ChargeOwner>(app: App, charge: Charge, job: Job) -> Result<JobResult> {
     let (refund, error) = match advance::<O>(&app, &charge, &job.subject).await {
-        Err(Error::InProgress { .. }) => {
-            return Ok(JobResult::RescheduleAt(app.clock.now().plus_seconds(RETRY_SECONDS)));
+        Err(Error::InProgress { retry_after_s, .. }) => {
+            let at = app.clock.now().plus_seconds(retry_after_s.into());
+            return Ok(JobResult::PostponeTo(at));
         }
         advanced => advanced?,
     };

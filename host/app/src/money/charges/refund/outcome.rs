@@ -44,12 +44,6 @@ pub enum RefundFact {
     },
 }
 
-impl RefundFact {
-    fn is_unknown(&self) -> bool {
-        matches!(self, RefundFact::Failed { certainty: Certainty::Unknown, .. })
-    }
-}
-
 /// Decides the next state of a refund. `is_current`: no newer request has begun. A late acceptance
 /// counts, a late rejection does not.
 fn judge(refund: &Refund, is_current: bool, fact: &RefundFact) -> RefundState {
@@ -92,6 +86,20 @@ impl Refund {
         self.state.is_open()
     }
 
+    /// Returns the time until which no call for this refund may begin. A request whose outcome is
+    /// unknown may still be processed for a minute: the next one could be made a second time, or its
+    /// rejection would not show that there is no refund. `queries`: the call only queries.
+    pub fn busy_until(&self, queries: bool) -> Option<Timestamp> {
+        if queries {
+            return self.lease_until;
+        }
+        let responded = self.unsure.then(|| self.updated_at.plus_seconds(RETRY_SECONDS));
+        // Expired if its host has stopped.
+        let lease = self.lease_until;
+        let leased = lease.map(|until| until.plus_seconds(RETRY_SECONDS - lease::LEASE_SECONDS));
+        responded.max(leased)
+    }
+
     /// Begins a request under a new fence and lease.
     pub fn claim(&mut self, now: Timestamp) {
         // The former request ended with its lease.
@@ -103,14 +111,13 @@ impl Refund {
     /// Records the result of a call.
     pub fn record(&mut self, is_current: bool, fact: RefundFact, now: Timestamp) {
         self.state = judge(self, is_current, &fact);
-        let is_unknown = fact.is_unknown();
         match fact {
             RefundFact::Seen(seen) => {
                 (self.provider_id, self.message) = (seen.provider_id, seen.message);
                 self.last_error = None;
             }
-            RefundFact::Failed { error, .. } => {
-                self.unsure |= is_unknown && is_current;
+            RefundFact::Failed { certainty, error, .. } => {
+                self.unsure |= certainty == Certainty::Unknown && is_current;
                 if !self.is_open() {
                     self.message.clone_from(&error);
                 }
@@ -123,9 +130,7 @@ impl Refund {
             self.state = RefundState::Stalled;
         }
         if is_current {
-            // An earlier request may still be processed. A rejection of the next one would not show
-            // that there is no refund.
-            self.lease_until = is_unknown.then(|| now.plus_seconds(RETRY_SECONDS));
+            self.lease_until = None;
         }
         self.updated_at = now;
     }
@@ -223,14 +228,12 @@ mod tests {
 
     #[test]
     fn a_result_ends_its_own_lease_only_and_an_unknown_one_is_remembered() {
-        let mut done = refund(RefundState::Requested, Cause::Verification, false);
-        done.record(true, failed(Certainty::NotDone, false), Timestamp(2));
-        assert_eq!((done.lease_until, done.unsure), (None, false));
+        let unknown = || failed(Certainty::Unknown, false);
         for (is_current, lease_until, unsure) in
-            [(true, Some(Timestamp(60_002)), true), (false, Some(Timestamp(1)), false)]
+            [(true, None, true), (false, Some(Timestamp(1)), false)]
         {
             let mut refund = refund(RefundState::Requested, Cause::Operator, false);
-            refund.record(is_current, failed(Certainty::Unknown, false), Timestamp(2));
+            refund.record(is_current, unknown(), Timestamp(2));
             assert_eq!((refund.lease_until, refund.unsure), (lease_until, unsure));
             assert_eq!(refund.last_error.as_deref(), Some("Refused too-late"));
         }
@@ -238,6 +241,27 @@ mod tests {
         let mut left = refund(RefundState::Requested, Cause::Operator, false);
         left.claim(Timestamp(60_000));
         assert!(left.unsure && left.fence == 2);
+    }
+
+    #[test]
+    fn a_request_waits_a_minute_after_one_with_an_unknown_outcome_and_a_query_does_not() {
+        let new = || Refund {
+            lease_until: None,
+            ..refund(RefundState::Requested, Cause::Operator, false)
+        };
+        let busy = |refund: &Refund| [false, true].map(|queries| refund.busy_until(queries));
+        assert_eq!(busy(&new()), [None, None]);
+        let mut running = new();
+        running.claim(Timestamp(1_000));
+        // The lease ends 20 s after the host stops.
+        assert_eq!(busy(&running), [Some(Timestamp(61_000)), Some(Timestamp(21_000))]);
+        for (certainty, expected) in
+            [(Certainty::Unknown, Some(Timestamp(65_000))), (Certainty::NotDone, None)]
+        {
+            let mut refund = running.clone();
+            refund.record(true, failed(certainty, false), Timestamp(5_000));
+            assert_eq!(busy(&refund), [expected, None], "{certainty:?}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::super::{
 use crate::money::prelude::*;
 
 /// Lease duration after the last extension.
-const LEASE_SECONDS: i64 = 20;
+pub const LEASE_SECONDS: i64 = 20;
 /// The holder extends a lease with less than this left. Almost this much clock skew between two
 /// hosts is tolerated before one acquires a lease that the other still holds.
 const EXTEND_BELOW_SECONDS: i64 = 17;

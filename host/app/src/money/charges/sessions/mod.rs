@@ -147,6 +147,11 @@ pub async fn known(app: &App, provider: &Provider, charge: &Charge) -> Result<Kn
     })
 }
 
+/// Returns whether a notification about the record is stored.
+pub async fn is_notified(tx: &mut Tx, company_id: &CompanyId, id: &str) -> Result<bool> {
+    Ok(store::find(tx, company_id, id).await?.is_some_and(|row| row.notified.is_some()))
+}
+
 /// Returns a refund as plugins see it.
 pub async fn known_refund(
     app: &App,

@@ -57,5 +57,6 @@ pub fn to_refund_fact(response: RefundResponse) -> RefundFact {
         RefundResponse::Refused => failed(Certainty::NotDone, true),
         RefundResponse::NotDone => failed(Certainty::NotDone, false),
         RefundResponse::Lost => failed(Certainty::Unknown, false),
+        RefundResponse::Unanswered => RefundFact::NotRequested { error: String::new() },
     }
 }

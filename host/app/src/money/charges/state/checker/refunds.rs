@@ -62,7 +62,7 @@ impl Steps {
             Task::Refund { refund, fence } => {
                 let row = world.refunds[refund].expect("the refund exists");
                 if row.state == RefundState::Pending {
-                    for response in [status(world.returned[refund]), RefundResponse::NotDone] {
+                    for response in [status(world.returned[refund]), RefundResponse::Unanswered] {
                         next.push((("check", refund), Ok(responded(refund, fence, response))));
                     }
                 } else if row.fence == fence && row.lease == Lease::Held {

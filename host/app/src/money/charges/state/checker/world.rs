@@ -319,6 +319,8 @@ pub enum RefundResponse {
     Refused,
     NotDone,
     Lost,
+    /// A query failed.
+    Unanswered,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
