@@ -84,7 +84,7 @@ both! {
         assert_eq!(app.wallet().await["balance"], json!(0)); // held
         // The first request may still be processed: an operator waits like the job.
         let repeated = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
-        let message = "the last request for this refund has an unknown outcome: wait before you repeat it";
+        let message = "an earlier request for this refund has an unknown outcome: wait before you repeat it";
         assert_eq!(repeated.failure(), (409, message));
         assert_eq!(repeated.headers[RETRY_AFTER], "60");
         app.advance(3600).await;

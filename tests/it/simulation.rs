@@ -160,7 +160,8 @@ impl World<'_> {
             }
             _ => request(api, internal).await,
         };
-        // The lease of a crashed host on a refund or an answer has not expired yet.
+        // The lease of a crashed host on a refund or an answer has not expired yet, or the outcome of
+        // an earlier request for the refund has been unknown for less than a minute.
         let is_leased = path.ends_with("/refund") || path.ends_with("/answer");
         let busy = is_leased && reply.status == 409;
         // The payer may still confirm a push whose response was lost.

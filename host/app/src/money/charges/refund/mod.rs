@@ -171,20 +171,25 @@ fn choose_amount(charge: &Charge, provider: &Provider, wanted: Option<Minor>) ->
 }
 
 /// Begins a call under a new fence and lease, unless the refund has an outcome. Returns the refund,
-/// and whether the call may begin. 409 if another one may be in progress.
-async fn claim(tx: &mut Tx, app: &App, company_id: &CompanyId, id: &str) -> Result<(Refund, bool)> {
-    let now = app.clock.now();
+/// and whether the call may begin. 409 if another one may be in progress. `has_notifications`: the
+/// plugin reads notifications about refunds.
+async fn claim(
+    tx: &mut Tx,
+    now: Timestamp,
+    (company_id, id): (&CompanyId, &str),
+    has_notifications: bool,
+) -> Result<(Refund, bool)> {
     let found = store::lock(tx, company_id, id).await?;
     let mut refund = found.ok_or_else(|| Error::not_found("refund not found"))?;
     if !refund.is_open() {
         return Ok((refund, false));
     }
-    let queries =
-        refund.state == RefundState::Pending || sessions::is_notified(tx, company_id, id).await?;
+    let is_notified = has_notifications && sessions::is_notified(tx, company_id, id).await?;
+    let queries = refund.state == RefundState::Pending || is_notified;
     if refund.busy_until(queries).is_some_and(|until| until > now) {
         const BUSY: &str = "another request for this refund is in progress";
         const UNKNOWN: &str =
-            "the last request for this refund has an unknown outcome: wait before you repeat it";
+            "an earlier request for this refund has an unknown outcome: wait before you repeat it";
         let message = if refund.lease_until.is_some() { BUSY } else { UNKNOWN };
         return Err(conflict(refund.busy_until(queries), now, message));
     }
@@ -199,10 +204,11 @@ pub async fn advance<O: ChargeOwner>(
     charge: &Charge,
     id: &str,
 ) -> Result<(Refund, Option<Error>)> {
-    let (db, host) = (app.store.clone(), app.clone());
-    let (company_id, refund_id) = (charge.company_id.clone(), id.to_owned());
-    let claim = async move |tx: &mut Tx| claim(tx, &host, &company_id, &refund_id).await;
-    let (refund, may_begin) = db.write(claim).await?;
+    let (now, key) = (app.clock.now(), (charge.company_id.clone(), id.to_owned()));
+    let provider = app.plugins.provider(&charge.provider, &charge.company_id);
+    let has_notifications = provider.is_ok_and(|provider| provider.has_session_refunds());
+    let claim = async move |tx: &mut Tx| claim(tx, now, (&key.0, &key.1), has_notifications).await;
+    let (refund, may_begin) = app.store.write(claim).await?;
     if !may_begin {
         return Ok((refund, None));
     }

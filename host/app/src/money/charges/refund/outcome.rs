@@ -86,15 +86,16 @@ impl Refund {
         self.state.is_open()
     }
 
-    /// Returns the time until which no call for this refund may begin. A request whose outcome is
-    /// unknown may still be processed for a minute: the next one could be made a second time, or its
-    /// rejection would not show that there is no refund. `queries`: the call only queries.
+    /// Returns the time until which no call for this refund may begin. A request waits for a minute
+    /// after an earlier one with an unknown outcome. The provider may still be processing that one:
+    /// it could make both refunds, and a rejection would not show that there is none. A call that
+    /// only `queries` does not wait.
     pub fn busy_until(&self, queries: bool) -> Option<Timestamp> {
         if queries {
             return self.lease_until;
         }
         let responded = self.unsure.then(|| self.updated_at.plus_seconds(RETRY_SECONDS));
-        // Expired if its host has stopped.
+        // If its host has stopped, the lease was extended for the last time 20 s before its end.
         let lease = self.lease_until;
         let leased = lease.map(|until| until.plus_seconds(RETRY_SECONDS - lease::LEASE_SECONDS));
         responded.max(leased)

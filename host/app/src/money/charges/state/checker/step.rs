@@ -112,8 +112,8 @@ impl Steps {
         for n in 0..REFUNDS {
             let Some(refund) = world.refunds[n] else { continue };
             let is_free = refund.lease != Lease::Held && refund.fence < self.scope.requests;
-            // A request that was given up arrives before the next one of its refund, a minute
-            // later, or never.
+            // A request with an unknown outcome arrives before the next one of its refund, a minute
+            // later (`Refund::busy_until`), or never.
             if refund.state.is_open() && is_free && !world.stray_refund[n] {
                 next.push((("take the refund", n), Ok(self.take_refund(world, host, n))));
             }
