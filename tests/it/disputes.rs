@@ -188,12 +188,14 @@ both! {
     async fn a_refund_that_is_rejected_after_an_unknown_outcome_releases_its_money(app: TestApp) {
         let payment = app.paid_payment("order-1").await;
         app.simulators.faults().push(Fault::new("refund", FaultKind::Cut).times(1));
-        let path = format!("/companies/{}/payments/{}/refund", app.company.id, payment["id"].as_str().expect("an id"));
+        let id = payment["id"].as_str().expect("an id");
+        let path = format!("/companies/{}/payments/{id}/refund", app.company.id);
         assert_eq!(app.operator(Method::POST, &path, Value::Null).await.failure().0, 502);
         assert_eq!(wallet(app).await, amounts([0.0, 0.0, 0.0]), "held");
         // Leaves less than the amount of the refund.
-        let id = app.simulators.paystack().open_dispute("order-1", Some(100_000)).expect("a dispute");
-        assert!(app.simulators.paystack().decide_dispute(id, false));
+        let paystack = app.simulators.paystack();
+        let id = paystack.open_dispute("order-1", Some(100_000)).expect("a dispute");
+        assert!(paystack.decide_dispute(id, false));
         app.advance(7 * 3_600).await;
         assert_eq!(app.operator(Method::GET, &path, Value::Null).await.data()["status"], "failed");
         assert_eq!(wallet(app).await, amounts([1_362.99, 0.0, 0.0]));
@@ -201,7 +203,8 @@ both! {
         reconcile(app).await;
         // Raised while both might have been paid; an operator closes it.
         let open = exceptions(app, "?state=open").await;
-        assert_eq!(open.iter().map(|one| &one["kind"]).collect::<Vec<_>>(), ["dispute_lost_after_a_refund"]);
+        let kinds: Vec<_> = open.iter().map(|one| &one["kind"]).collect();
+        assert_eq!(kinds, ["dispute_lost_after_a_refund"]);
     }
 
     async fn a_disputed_charge_that_is_not_known_to_be_paid_is_verified(app: TestApp) {

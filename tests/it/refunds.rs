@@ -83,8 +83,9 @@ both! {
         assert_eq!(refused.failure().0, 502);
         assert_eq!(app.wallet().await["balance"], json!(0)); // held
         // The first request may still be processed: an operator waits like the job.
-        let repeated = app.operator(Method::POST, &path(app, &payment), Value::Null).await;
-        let message = "an earlier request for this refund has an unknown outcome: wait before you repeat it";
+        let repeated = refund(app, &payment, Value::Null).await;
+        let message = "an earlier request for this refund has an unknown outcome: \
+                       wait before you repeat it";
         assert_eq!(repeated.failure(), (409, message));
         assert_eq!(repeated.headers[RETRY_AFTER], "60");
         app.advance(3600).await;
@@ -97,7 +98,7 @@ both! {
     async fn a_refund_without_a_response_is_requested_at_growing_intervals(app: TestApp) {
         let payment = app.paid_payment("order-1").await;
         app.simulators.faults().push(Fault::new("refund", FaultKind::Error500).times(100));
-        assert_eq!(app.operator(Method::POST, &path(app, &payment), Value::Null).await.failure().0, 502);
+        assert_eq!(refund(app, &payment, Value::Null).await.failure().0, 502);
         let requests = || {
             let all = app.simulators.paystack().requests();
             all.iter().filter(|(method, path)| method == "POST" && path == "/refund").count()

@@ -84,10 +84,9 @@ fn is_duplicate(refusal: &Fault) -> bool {
 /// Returns the refund if it exists. If Monnify refuses the query, the fault is `unavailable`,
 /// because the refund may exist.
 fn find_existing(refund_ref: &str) -> Result<Option<Refund>, Fault> {
-    match api::get(&format!("/api/v1/refunds/{}", http::encode(refund_ref))) {
+    match repeat::queried(api::get(&format!("/api/v1/refunds/{}", http::encode(refund_ref)))) {
         Ok(value) => parse_refund(&value).map(Some),
         Err(fault) if fault.category == FaultCategory::NotFound => Ok(None),
-        Err(fault) if fault.is_refusal() => Err(fault.into_unavailable()),
         Err(fault) => Err(fault),
     }
 }

@@ -109,7 +109,9 @@ export const sessionRefunds = {
     const headers = { 'X-Reference-Id': refundRef, 'X-Callback-Url': notificationUrl };
     const response = send('disbursement', 'POST', '/disbursement/v1_0/refund', { headers, body });
     // The host generates the reference, so a duplicate is an earlier request for the same refund.
-    if (isDuplicate(response)) return fetchRefund(refundRef, Fault.unavailable('MoMo has the refund, but does not find it'));
+    if (isDuplicate(response)) {
+      return fetchRefund(refundRef, Fault.unavailable('MoMo has the refund, but does not find it'));
+    }
     if (response.status !== 202) throw rejection(response, refundFault);
     return { status: 'pending', providerId: refundRef, message: '', raw: '{}', state: NO_DATA };
   },

@@ -93,8 +93,8 @@ pub async fn list_of_cards(
     DataResponse::data(CardRefunds { refunds, next }, "Refunds fetched successfully")
 }
 
-/// Requests a stalled refund, or starts another one after a failure. 409 for a minute after a request
-/// with an unknown outcome.
+/// Requests a stalled refund, or starts another one after a failure. 409 for a minute after a
+/// request with an unknown outcome.
 pub async fn retry_of_card(
     State(app): State<App>,
     actor: Actor,

@@ -176,7 +176,8 @@ fn choose_amount(charge: &Charge, provider: &Provider, wanted: Option<Minor>) ->
 async fn claim(
     tx: &mut Tx,
     now: Timestamp,
-    (company_id, id): (&CompanyId, &str),
+    company_id: &CompanyId,
+    id: &str,
     has_notifications: bool,
 ) -> Result<(Refund, bool)> {
     let found = store::lock(tx, company_id, id).await?;
@@ -186,12 +187,13 @@ async fn claim(
     }
     let is_notified = has_notifications && sessions::is_notified(tx, company_id, id).await?;
     let queries = refund.state == RefundState::Pending || is_notified;
-    if refund.busy_until(queries).is_some_and(|until| until > now) {
+    let busy_until = refund.busy_until(queries);
+    if busy_until.is_some_and(|until| until > now) {
         const BUSY: &str = "another request for this refund is in progress";
         const UNKNOWN: &str =
             "an earlier request for this refund has an unknown outcome: wait before you repeat it";
         let message = if refund.lease_until.is_some() { BUSY } else { UNKNOWN };
-        return Err(conflict(refund.busy_until(queries), now, message));
+        return Err(conflict(busy_until, now, message));
     }
     refund.claim(now);
     store::update(tx, &refund).await?;
@@ -204,10 +206,10 @@ pub async fn advance<O: ChargeOwner>(
     charge: &Charge,
     id: &str,
 ) -> Result<(Refund, Option<Error>)> {
-    let (now, key) = (app.clock.now(), (charge.company_id.clone(), id.to_owned()));
+    let (now, company_id, id) = (app.clock.now(), charge.company_id.clone(), id.to_owned());
     let provider = app.plugins.provider(&charge.provider, &charge.company_id);
     let has_notifications = provider.is_ok_and(|provider| provider.has_session_refunds());
-    let claim = async move |tx: &mut Tx| claim(tx, now, (&key.0, &key.1), has_notifications).await;
+    let claim = async move |tx: &mut Tx| claim(tx, now, &company_id, &id, has_notifications).await;
     let (refund, may_begin) = app.store.write(claim).await?;
     if !may_begin {
         return Ok((refund, None));
@@ -225,7 +227,8 @@ pub async fn advance<O: ChargeOwner>(
     Ok((refund, error))
 }
 
-/// Returns what the call shows, and its error. A failed query shows nothing.
+/// Requests or queries the refund. Returns the resulting fact, and the error of the call. A failed
+/// query yields nothing about the refund.
 async fn send(app: &App, charge: &Charge, refund: &Refund) -> Result<(RefundFact, Option<Error>)> {
     let ChargeVerifier { provider, credentials } = charge.verifier(app).await?;
     let known = sessions::known_refund(app, &provider, charge, refund).await?;

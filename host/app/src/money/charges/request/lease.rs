@@ -1,8 +1,8 @@
 //! Leases on charges and refunds during a call to a provider.
 //!
 //! A lease is short and its holder extends it during the call, so a crashed host blocks a record
-//! for seconds only; the next request for a refund waits for a minute. The fence grows with each request: each write of a request compares it and so
-//! detects that a newer request has begun.
+//! for seconds only; the next request for a refund waits for a minute. The fence grows with each
+//! request: each write of a request compares it and so detects that a newer request has begun.
 
 use std::{convert::Infallible, pin::pin};
 
