@@ -43,6 +43,8 @@ use crate::{
 
 /// Number of concurrent connections.
 const CONNECTIONS: usize = 32;
+/// Number of companies whose requests are compared with those of one.
+const COMPANIES: usize = 32;
 /// Rounds of a comparison; each sends [`REQUESTS_PER_ROUND`] requests.
 const ROUNDS: usize = 25;
 const REQUESTS_PER_ROUND: u64 = 2_000;
@@ -66,9 +68,14 @@ pub fn measure(bench: &mut Bench) {
         if bench.median(&name).is_some() {
             bench.ratios.push((name, ratio(bench, &fetch, &bare)));
         }
-        measure_load(bench, &format!("http/initialize/{engine}"), &host.initialize());
-        measure_load(bench, &format!("http/otp-send/{engine}"), &host.send_code("send"));
-        bench.runtime.block_on(host.wait_until_delivered());
+        for (name, prefix, companies) in [("", "one", 1), ("-32-companies", "many", COMPANIES)] {
+            let companies = &host.companies[..companies];
+            let initialize = host.initialize(companies);
+            measure_load(bench, &format!("http/initialize{name}/{engine}"), &initialize);
+            let send = host.send_code(prefix, companies);
+            measure_load(bench, &format!("http/otp-send{name}/{engine}"), &send);
+            bench.runtime.block_on(host.wait_until_delivered());
+        }
         measure_verify(bench, &format!("http/otp-verify/{engine}"), &host);
         measure_load(bench, &format!("http/lookup/{engine}"), &host.look_up());
         bench.runtime.block_on(users::measure(&host, &database));
@@ -84,6 +91,11 @@ pub fn compare(bench: &Bench) {
     for engine in ["sqlite", "postgres"] {
         // A fetch contains two of these: for the key and for the payment.
         bench.print_ratio(&format!("store/select/{engine}/32"), "http/bare");
+        // What the requests of one company wait for each other.
+        for name in ["http/initialize", "http/otp-send"] {
+            let base = format!("{name}-32-companies/{engine}");
+            bench.print_ratio(&format!("{name}/{engine}"), &base);
+        }
     }
 }
 
@@ -99,7 +111,8 @@ fn measure_load(bench: &mut Bench, name: &str, load: &Load) {
 
 /// Verifies codes that were sent before; only the verification is measured.
 fn measure_verify(bench: &mut Bench, name: &str, host: &Host) {
-    let (send, verify) = (host.send_code("verify"), host.verify_code("verify"));
+    let (send, verify) =
+        (host.send_code("verify", &host.companies[..1]), host.verify_code("verify"));
     let connections = bench.runtime.block_on(send.connect());
     let send_all = async |load: &Load, times: u64| {
         divide(times, connections.iter(), |connection, own| {
@@ -197,12 +210,11 @@ async fn start_bare_server(body: Bytes, load: Load) -> Load {
     Load { to, ..load }
 }
 
-/// A complete host with a company, a payment, and a simulator of the provider without delay.
+/// A complete host with companies, a payment of the first one, and simulators without delay.
 struct Host {
     public: SocketAddr,
     internal: SocketAddr,
-    company: String,
-    api_key: String,
+    companies: Vec<Company>,
     reference: &'static str,
     stop: watch::Sender<bool>,
     served: tokio::task::JoinHandle<()>,
@@ -224,8 +236,7 @@ impl Host {
         let mut host = Host {
             public: addresses.0,
             internal: addresses.1,
-            company: String::new(),
-            api_key: String::new(),
+            companies: Vec::new(),
             reference: "bench-fetch",
             stop,
             served,
@@ -245,18 +256,26 @@ impl Host {
         let credentials = json!({ "prembly_key": "bench", "prembly_url": url });
         let account = json!({ "credentials": credentials, "active": true });
         self.operator(Method::PUT, "/providers/nigeria", account.to_string().into()).await;
+        for _ in 0..COMPANIES {
+            let company = self.create_company().await;
+            self.companies.push(company);
+        }
+        let reference = Arc::from(self.reference);
+        self.initialize_as(reference).send_once().await;
+    }
+
+    async fn create_company(&self) -> Company {
         let company = json!({ "name": "Bench", "server": "test" }).to_string();
         let company = self.operator(Method::POST, "/companies", company.into()).await;
-        self.api_key = company["api_key"].as_str().expect("a key").to_owned();
-        self.company = format!("/companies/{}", company["id"].as_str().expect("an id"));
+        let api_key = company["api_key"].as_str().expect("a key").to_owned();
+        let path = format!("/companies/{}", company["id"].as_str().expect("an id"));
         let edit = json!({ "fixed_otp": CODE }).to_string();
-        self.operator(Method::PATCH, &self.company, edit.into()).await;
+        self.operator(Method::PATCH, &path, edit.into()).await;
         let prices = json!({ "otp.email": 2.5 }).to_string();
-        self.operator(Method::PATCH, &format!("{}/prices", self.company), prices.into()).await;
+        self.operator(Method::PATCH, &format!("{path}/prices"), prices.into()).await;
         let credit = json!({ "amount": 1_000_000_000, "key": "bench" }).to_string();
-        self.operator(Method::POST, &format!("{}/wallet/credit", self.company), credit.into())
-            .await;
-        self.initialize_as(Arc::from(self.reference)).send_once().await;
+        self.operator(Method::POST, &format!("{path}/wallet/credit"), credit.into()).await;
+        Company { path, api_key }
     }
 
     async fn operator(&self, method: Method, path: &str, body: Bytes) -> Value {
@@ -269,41 +288,44 @@ impl Host {
 
     fn fetch(&self) -> Load {
         let path = format!("/api/v1/payment/fetch/reference/{}", self.reference);
-        let request = request(Method::GET, &path, &self.api_key, Bytes::new());
+        let request = request(Method::GET, &path, &self.companies[0].api_key, Bytes::new());
         Load { to: self.public, request: Arc::new(move || request.clone()) }
     }
 
-    /// Each request has its own reference.
-    fn initialize(&self) -> Load {
-        let (count, key) = (AtomicU64::new(0), self.api_key.clone());
+    /// Each request has its own reference. The companies take turns.
+    fn initialize(&self, companies: &[Company]) -> Load {
+        let (count, companies) = (AtomicU64::new(0), companies.to_vec());
         let run = Random::system().token("");
-        let request = move || initialize(&key, &format!("{run}-{}", count.fetch_add(1, Relaxed)));
-        Load { to: self.public, request: Arc::new(request) }
+        let make = move || {
+            let count = count.fetch_add(1, Relaxed);
+            initialize(key_for(&companies, count), &format!("{run}-{count}"))
+        };
+        Load { to: self.public, request: Arc::new(make) }
     }
 
     fn initialize_as(&self, reference: Arc<str>) -> Load {
-        let request = initialize(&self.api_key, &reference);
+        let request = initialize(&self.companies[0].api_key, &reference);
         Load { to: self.public, request: Arc::new(move || request.clone()) }
     }
 
-    /// Each request has its own identifier; delivery is by e-mail.
-    fn send_code(&self, what: &'static str) -> Load {
+    /// Each request has its own identifier; delivery is by e-mail. The companies take turns.
+    fn send_code(&self, prefix: &'static str, companies: &[Company]) -> Load {
         let body = |identifier: String| {
             let email = format!("{identifier}@example.com");
             json!({ "identifier": identifier, "channels": ["email"], "email": email })
         };
-        self.numbered_load("/api/v1/otp/send", what, body)
+        self.numbered_load("/api/v1/otp/send", prefix, companies, body)
     }
 
     /// The identifiers are those of [`Host::send_code`], in the same order.
-    fn verify_code(&self, what: &'static str) -> Load {
+    fn verify_code(&self, prefix: &'static str) -> Load {
         let body = |identifier: String| json!({ "identifier": identifier, "token": CODE });
-        self.numbered_load("/api/v1/otp/verify", what, body)
+        self.numbered_load("/api/v1/otp/verify", prefix, &self.companies[..1], body)
     }
 
     /// Each request is for another person, invented by the simulator.
     fn look_up(&self) -> Load {
-        let (count, key) = (AtomicU64::new(0), self.api_key.clone());
+        let (count, key) = (AtomicU64::new(0), self.companies[0].api_key.clone());
         let make = move || {
             let body =
                 json!({ "bvn": format!("{:06}12345", count.fetch_add(1, Relaxed) % 1_000_000) });
@@ -316,26 +338,26 @@ impl Host {
     fn numbered_load(
         &self,
         path: &'static str,
-        what: &'static str,
+        prefix: &'static str,
+        companies: &[Company],
         body: impl Fn(String) -> Value + Send + Sync + 'static,
     ) -> Load {
-        let (count, key) = (AtomicU64::new(0), self.api_key.clone());
+        let (count, companies) = (AtomicU64::new(0), companies.to_vec());
         let make = move || {
-            let body = body(format!("{what}-{}", count.fetch_add(1, Relaxed)));
-            request(Method::POST, path, &key, body.to_string().into())
+            let count = count.fetch_add(1, Relaxed);
+            let body = body(format!("{prefix}-{count}")).to_string();
+            request(Method::POST, path, key_for(&companies, count), body.into())
         };
         Load { to: self.public, request: Arc::new(make) }
     }
 
     /// Waits for all deliveries, which would slow down what is measured next.
     async fn wait_until_delivered(&self) {
-        let path = format!("{}/messages?state=pending&limit=1", self.company);
-        loop {
-            let waiting = self.operator(Method::GET, &path, Bytes::new()).await;
-            if waiting["total"] == 0 {
-                return;
+        for company in &self.companies {
+            let path = format!("{}/messages?state=pending&limit=1", company.path);
+            while self.operator(Method::GET, &path, Bytes::new()).await["total"] != 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     }
 
@@ -343,6 +365,18 @@ impl Host {
         self.stop.send(true).expect("a server that listens");
         self.served.await.expect("a graceful shutdown");
     }
+}
+
+#[derive(Clone)]
+struct Company {
+    /// In the operator API.
+    path: String,
+    api_key: String,
+}
+
+/// Returns the API key for a numbered request.
+fn key_for(companies: &[Company], number: u64) -> &str {
+    &companies[number as usize % companies.len()].api_key
 }
 
 fn initialize(key: &str, reference: &str) -> Request<Full<Bytes>> {

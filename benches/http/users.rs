@@ -95,7 +95,7 @@ fn user(n: usize) -> Value {
 impl Host {
     /// Returns the response of the API, which must be a success.
     async fn request_json(&self, method: Method, path: &str, body: Bytes) -> Value {
-        let request = request(method, &format!("/api/v1{path}"), &self.api_key, body);
+        let request = request(method, &format!("/api/v1{path}"), &self.companies[0].api_key, body);
         let load = Load { to: self.public, request: Arc::new(move || request.clone()) };
         serde_json::from_slice(&load.send_once().await).expect("JSON")
     }
