@@ -180,6 +180,24 @@ both! {
         assert_eq!(app.events().len(), 3);
     }
 
+    async fn a_loan_is_collected_again_after_its_repayment_is_reversed(app: TestApp) {
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(2, 100.0), (5, 100.0)]).await;
+        saved_card(app, "ada", SUCCESS_CARD).await;
+        let charged = charge_instrument(app, by_card("r-1", json!({}))).await;
+        assert_eq!(get_loan(app, "loan-1").await["paid"], true);
+        // The job that collects the loan ends.
+        app.advance(3 * DAY).await;
+        let all = json!({ "transaction": format!("rec-{}", charged["id"].as_str().unwrap()) });
+        refund_at_paystack(app, all).await;
+        app.advance(DAY).await;
+        app.run_until_idle().await;
+        assert_eq!((recollection(app, "r-1").await["status"].clone(), get_loan(app, "loan-1").await["amount_paid"].clone()), (json!("failed"), json!(100)));
+        app.advance(2 * DAY).await;
+        app.run_until_idle().await;
+        assert_eq!(get_loan(app, "loan-1").await["paid"], true);
+    }
+
     async fn a_success_is_verified_again_for_months(app: TestApp) {
         app.paid_payment("order-1").await;
         let verifications = || app.simulators.paystack().requests().into_iter().filter(|(_, path)| path.starts_with("/transaction/verify/")).count();
@@ -221,6 +239,7 @@ both! {
         app.advance(2 * 3_600).await;
         let shown = fetch_card(app, &card["id"]).await;
         assert_eq!((&shown["valid"], &shown["message"]), (&json!(false), &json!("amount mismatch")));
+        assert_eq!(app.events(), ["card.validation.failed"]);
         let made = refunds(app, "?state=done").await;
         assert_eq!((made.len(), &made[0]["amount"], &made[0]["cause"]), (1, &json!(99), &json!("verification")));
     }

@@ -66,7 +66,7 @@ both! {
         for (server, prefix) in [("test", "sk_test_"), ("live", "sk_live_")] {
             let body = json!({
                 "name": "Ünïon Kredit", "server": server, "event_url": "https://union.example/events",
-                "logo": "", "active": false, "id": "mine",
+                "logo": "", "active": false, "id": "mine", "payment_service": "provider_a",
             });
             let response = app.operator(Method::POST, "/companies", body).await;
             let (made, id) = (response.data().clone(), text(response.data(), "id"));
@@ -81,7 +81,7 @@ both! {
             let fetched = get(app, &format!("/companies/{id}")).await;
             assert_eq!(fetched, json!({
                 "id": id, "name": "Ünïon Kredit", "server": server, "logo": null, "low_balance": null,
-                "event_url": "https://union.example/events", "payment_service": null, "routing": null, "active": true,
+                "event_url": "https://union.example/events", "payment_service": "provider_a", "routing": null, "active": true,
                 "countries": null, "sms_gateway": null, "sms_sender": null, "sms_prefixes": null, "fixed_otp": null,
                 "subscription": { "active": true, "expires_at": null, "features": null },
                 "created_at": NOW, "updated_at": NOW,
@@ -113,6 +113,7 @@ both! {
             ("event_url", json!(["https://acme.example"]), "the event_url field must be a string"),
             ("logo", json!("ftp://acme.example/logo"), &format!("the logo field {INVALID_URL}")),
             ("logo", json!(7), "the logo field must be a string"),
+            ("payment_service", json!("provider_x"), "the payment_service field must be one of provider_a"),
         ] {
             let mut body = json!({ "name": "Beta Lending", "server": "test" });
             body[field] = value;

@@ -9,7 +9,10 @@ use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
     app::{Reply, TestApp},
-    charges::{by_checkout, lost_and_current_page, pay_lost_page, refund_at_paystack, refunds},
+    charges::{
+        by_checkout, lost_and_current_page, pay_lost_page, recollection, refund_at_paystack,
+        refunds,
+    },
     lending::{
         SUCCESS_CARD, complete_page, create_card, create_loan, create_recollection, create_user,
     },
@@ -140,7 +143,7 @@ both! {
         assert_eq!((sum(app, "wallet").await, app.fetch("order-1").await["status"].clone()), (credited, json!("success")));
     }
 
-    async fn another_amount_is_in_suspense_and_its_payment_stays_pending(app: TestApp) {
+    async fn another_amount_is_in_suspense_until_it_is_refunded_and_its_payment_fails(app: TestApp) {
         let exception = underpaid(app).await;
         let suspense = sum(app, "suspense").await;
         assert!(suspense > 0 && suspense < 240_000, "{suspense}");
@@ -151,7 +154,30 @@ both! {
         resolve(app, &exception, "refund").await.data();
         app.advance(3_600).await;
         assert_eq!((sum(app, "suspense").await, refunds(app, "?state=done").await[0]["amount"].clone()), (0, json!(2400)));
+        let payment = app.fetch("order-1").await;
+        assert_eq!((&payment["status"], &payment["message"]), (&json!("failed"), &json!("amount mismatch")));
+        assert_eq!((app.events(), sum(app, "pending").await), (vec!["payment.failed".to_owned()], 0));
+    }
+
+    async fn another_amount_that_is_credited_leaves_its_payment_pending(app: TestApp) {
+        let exception = underpaid(app).await;
+        resolve(app, &exception, "credit").await.data();
+        app.advance(DAY).await;
         assert_eq!((app.events().len(), app.fetch("order-1").await["status"].clone()), (0, json!("pending")));
+    }
+
+    async fn a_repayment_of_another_amount_fails_once_it_is_refunded(app: TestApp) {
+        create_user(app, "ada").await;
+        create_loan(app, "loan-1", "ada", &[(10, 100.0)]).await;
+        let begun = create_recollection(app, by_checkout("r-1", json!({}))).await.data().clone();
+        let service_ref = format!("rec-{}", begun["id"].as_str().expect("an id"));
+        assert!(app.simulators.paystack().tamper(&service_ref, 5_000, "NGN"));
+        complete_page(app, &begun, "success", SUCCESS_CARD).await;
+        let open = exceptions(app, "?state=open").await;
+        resolve(app, &open[0], "refund").await.data();
+        app.advance(3_600).await;
+        assert_eq!(recollection(app, "r-1").await["status"], "failed");
+        assert_eq!((app.events(), sum(app, "suspense").await), (vec!["recollection.failed".to_owned()], 0));
     }
 
     async fn the_timeline_compares_the_requested_with_the_amount_at_the_provider(app: TestApp) {

@@ -108,6 +108,8 @@ both! {
             // Compared with the stored values, without format checks.
             (json!({ "token": "x" }), WRONG_CODE.1),
             (json!({ "token": format!("{token} ") }), WRONG_CODE.1),
+            (json!({ "token": format!("{token}\n") }), WRONG_CODE.1),
+            (json!({ "token": "1".repeat(300) }), WRONG_CODE.1),
             (json!({ "identifier": "Login" }), WRONG_CODE.1),
             (json!({ "identifier": "somebody" }), WRONG_CODE.1),
             (json!({ "type": "payment" }), WRONG_CODE.1),

@@ -132,6 +132,7 @@ both! {
             (json!({ "loan": "loan-1" }), 400, "the with_provider field is required"),
             (json!({ "loan": "none", "with_provider": false }), 404, "loan not found"),
             (json!({ "loan": "paid", "with_provider": false }), 400, "loan already been paid completely"),
+            (json!({ "loan": "paid", "with_provider": false, "reference": "taken" }), 400, "loan already been paid completely"),
             (json!({ "loan": "waiting", "with_provider": false }), 400, "loan has not been disbursed"),
             (manual(0.0), 400, "the amount field must be greater than 0"),
             (manual(-5.0), 400, "the amount field must be greater than 0"),

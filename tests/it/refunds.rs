@@ -302,6 +302,36 @@ both! {
         app.advance(3600).await;
     }
 
+    async fn a_refused_refund_of_another_part_returns_its_money(app: TestApp) {
+        let payment = app.initialize("order-1").await;
+        let url = payment["checkout"]["url"].as_str().unwrap();
+        let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
+        app.client.post(format!("{url}/complete")).json(&card).send().await.expect("a response");
+        app.run_until_idle().await;
+        // The second one replaces the first one, and keeps its money.
+        for _ in 0..2 {
+            refund(app, &payment, json!({ "amount": 1000 })).await.data();
+            app.advance(3600).await;
+        }
+        let balance = app.wallet().await["balance"].clone();
+        // Leaves too little.
+        refund_at_paystack(app, json!({ "transaction": "order-1", "amount": 210_000 })).await;
+        assert_eq!(refund(app, &payment, json!({ "amount": 500 })).await.failure().0, 502);
+        assert_eq!(app.wallet().await["balance"], balance);
+        app.advance(3600).await;
+    }
+
+    async fn a_reversal_during_the_refund_of_a_part_is_recorded_after_it(app: TestApp) {
+        let payment = app.paid_payment("order-1").await;
+        refund(app, &payment, json!({ "amount": 1000 })).await.data();
+        let reversed = json!({ "reference": "order-1", "reversed": true });
+        let tamper = app.client.put(format!("{}/paystack/tamper", app.simulators.url()));
+        assert!(tamper.json(&reversed).send().await.expect("a response").status().is_success());
+        app.advance(3600).await;
+        assert_eq!(app.fetch("order-1").await["status"], "refunded");
+        assert_eq!(app.wallet().await["balance"], json!(0));
+    }
+
     async fn a_payment_whose_rest_is_refunded_at_the_provider_is_refunded(app: TestApp) {
         let payment = app.paid_payment("order-1").await;
         refund(app, &payment, json!({ "amount": 1000 })).await.data();

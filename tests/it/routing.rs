@@ -310,7 +310,7 @@ both! {
         // No provider is left, but a repeated request needs none.
         app.operator(Method::PUT, "/providers/provider_b", json!({ "active": false })).await.data();
         let repeated = create_recollection(app, checkout("loan-1")).await;
-        assert_eq!(repeated.failure().1, "reference already exists");
+        assert_eq!(repeated.failure().1, "loan already been paid completely");
     }
 
     async fn a_late_success_at_the_former_provider_saves_the_card_there(app: TestApp) {

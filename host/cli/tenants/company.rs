@@ -70,6 +70,9 @@ pub struct NewCompany {
     /// URL of its logo
     #[arg(long, value_name = "URL")]
     logo: Option<String>,
+    /// Default provider for requests that do not name one
+    #[arg(long, value_name = "PROVIDER")]
+    payment_service: Option<String>,
     /// Countries to which the company may send text messages, as comma-separated ISO 3166 codes,
     /// for example NG,GH. Default: the countries of the service
     #[arg(long, value_name = "CODES", value_delimiter = ',')]

@@ -53,7 +53,8 @@ pub struct PostingArgs {
 
 #[derive(Args, Serialize)]
 pub struct EntryFilter {
-    /// Ledger account: wallet, pending, billing, operator, verification, suspense or provider:NAME
+    /// Ledger account: wallet, pending, billing, operator, verification, disputed, fees, suspense
+    /// or provider:NAME
     #[arg(long)]
     account: Option<String>,
     /// Date of posting in UTC, DD-MM-YYYY, or a range DD-MM-YYYY/DD-MM-YYYY

@@ -24,6 +24,9 @@ use schemars::JsonSchema;
 )]
 pub struct Timestamp(pub i64);
 
+pub const DAY_SECONDS: i64 = 86_400;
+pub const DAY_MS: i64 = DAY_SECONDS * 1_000;
+
 impl Timestamp {
     pub fn plus_seconds(self, seconds: i64) -> Timestamp {
         self.plus_ms(seconds.saturating_mul(1_000))

@@ -162,14 +162,16 @@ impl CallError {
         CallError { fault, certainty, sent, timed_out, retry_after_s: None }
     }
 
+    /// Returns whether the operation was rejected, by the plugin or its upstream, without an effect.
+    pub fn is_certain_rejection(&self) -> bool {
+        self.certainty == Certainty::NotDone
+            && matches!(self.fault.category, FaultCategory::Invalid | FaultCategory::Refused)
+    }
+
     /// Returns whether the plugin reports, after a request to the upstream, that the operation was
     /// rejected. A rejection before any request proves nothing about an earlier call.
     pub fn is_rejection(&self) -> bool {
-        let category = self.fault.category;
-        let is_certain = self.certainty == Certainty::NotDone;
-        self.sent
-            && is_certain
-            && matches!(category, FaultCategory::Invalid | FaultCategory::Refused)
+        self.sent && self.is_certain_rejection()
     }
 
     /// Like [`CallError::into_error`], for a call about a person: the plugin's message is not
@@ -285,17 +287,6 @@ impl PartialOrder {
         PartialOrder { token, email, amount, at_least, service_ref, narration, metadata }
     }
 }
-
-impl Provider {
-    /// Returns whether charges can take a part of the amount.
-    #[must_use]
-    pub fn has_partial_debits(&self) -> bool {
-        self.exports(PARTIAL_DEBITS)
-    }
-}
-
-/// The interface of charges that may take a part.
-const PARTIAL_DEBITS: &str = "partial-debits";
 
 /// A payment as recorded by the provider.
 #[derive(Clone, Debug, Serialize)]

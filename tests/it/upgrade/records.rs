@@ -56,7 +56,7 @@ pub const CARDS: [Expected; 20] = [
     ("failed-then-paid", "failed", "valid", &["card.validation.failed", "card.validation.success"]),
     ("duplicate", "duplicate", "duplicate removed", &[]),
     ("paid-unseen", "pending", "valid", VALID),
-    ("mismatched", "pending", "pending removed", &[]),
+    ("mismatched", "pending", "failed removed", &["card.validation.failed"]),
     ("unusable", "unusable", "unusable removed", &["card.validation.failed"]),
     ("refund-pending", "valid", "valid", VALID),
     ("refund-lost", "valid", "valid", VALID),

@@ -108,6 +108,11 @@ pub async fn get_by_email_or_id(tx: &mut Tx, company_id: &CompanyId, name: &str)
     get(tx, company_id, name).await
 }
 
+/// The error of a request for which the provider requires the user's e-mail address.
+pub fn missing_email() -> Error {
+    Error::invalid("email address not found for this user")
+}
+
 /// The same error for a missing user and for one of another company.
 pub fn not_found() -> Error {
     Error::not_found("user not found")

@@ -4,4 +4,5 @@ pub mod collections;
 pub mod loans;
 pub mod mandates;
 pub mod recollections;
+mod rejection;
 pub mod virtual_accounts;

@@ -2,12 +2,12 @@
 
 use crate::state::prelude::*;
 
-const MOST_SECONDS: i64 = 10 * 366 * 86_400;
+const MAX_SECONDS: i64 = 10 * 366 * 86_400;
 
 fields! {
     /// Time by which the clock advances.
     Body Advance {
-        seconds: Whole<0, MOST_SECONDS>,
+        seconds: Whole<0, MAX_SECONDS>,
     }
 }
 

@@ -449,7 +449,7 @@ pub fn router(app: &App, routes: Vec<Route>) -> Router {
 
 fn interface(app: &App, routes: Vec<Route>) -> Router {
     let plugins = app.plugins.clone();
-    let largest_body = move |path: &str| {
+    let max_body_size = move |path: &str| {
         let upload = UPLOAD_ROUTES.iter().find(|(uploads, _)| path == *uploads);
         let component = || COMPONENT_ROUTES.contains(&path).then(|| plugins.max_component_bytes());
         upload.map(|(_, most)| *most).or_else(component)
@@ -461,7 +461,7 @@ fn interface(app: &App, routes: Vec<Route>) -> Router {
         routes,
         state: Shared(app.clone()),
         principals: app.clone(),
-        max_body_size: Box::new(largest_body),
+        max_body_size: Box::new(max_body_size),
     };
     http::router(&app.server, interface)
 }

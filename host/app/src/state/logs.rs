@@ -8,8 +8,6 @@ use tollhouse_platform::{
     store,
 };
 
-const DAY_SECONDS: i64 = 24 * 3_600;
-
 /// Saves the entries of a log, and returns their number.
 pub type Flush = fn(App) -> BoxFuture<'static, Result<usize>>;
 

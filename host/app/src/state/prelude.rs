@@ -16,9 +16,9 @@ pub use tollhouse_http::{
         body::{Body, Fields},
         fields::fields,
         kinds::{
-            Amount, Change, Changeable, Choice, Clearable, Decimal, Email, Flag, HttpUrl, ListOf,
-            NonNegative, Object, OneOf, PathSegment, Phone, Prose, ReturnUrl, Rows, SomeOf, Text,
-            Texts, TextsByName, Time, Visible, Whole, Wholes, choices,
+            Amount, Change, Changeable, Choice, Clearable, ComparedText, Decimal, Email, Flag,
+            HttpUrl, ListOf, NonNegative, Object, OneOf, PathSegment, Phone, Prose, ReturnUrl,
+            Rows, SomeOf, Text, Texts, TextsByName, Time, Visible, Whole, Wholes, choices,
         },
         path::{OwnedId, Path, RecordId},
         query::{
@@ -30,7 +30,7 @@ pub use tollhouse_http::{
 };
 pub use tollhouse_platform::{
     background::jobs::{self, Job, JobResult},
-    clock::Timestamp,
+    clock::{DAY_MS, DAY_SECONDS, Timestamp},
     error::{Error, Result},
     store::{Json, Tx},
     telemetry::spans::SPAN_TARGET,

@@ -87,7 +87,7 @@ impl Listener {
             Some(_) => router.layer(middleware::map_response(strict_transport)),
             None => router,
         };
-        let room = Arc::new(Semaphore::new(limits.connections));
+        let limit = Arc::new(Semaphore::new(limits.connections));
         let addresses = OwnerLimiter::new(limits.address_connections);
         let mut connections = JoinSet::new();
         let following = tls.clone().map(|tls| {
@@ -102,7 +102,7 @@ impl Listener {
         let closing = wait_for_stop(close.clone());
         let accepting = async {
             loop {
-                let Ok(permit) = room.clone().acquire_owned().await else { return };
+                let Ok(permit) = limit.clone().acquire_owned().await else { return };
                 let (stream, address) = accept(&tcp).await;
                 let Some(share) = addresses.try_acquire(&connection_limit_key(address)) else {
                     server.metrics.listeners.record_refused(name);

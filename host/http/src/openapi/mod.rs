@@ -113,9 +113,9 @@ impl Operation<'_> {
     }
 }
 
-/// Returns a parameter in `place`: `path`, `query` or `header`.
+/// Returns a parameter in `location`: `path`, `query` or `header`.
 pub fn parameter(
-    place: &str,
+    location: &str,
     name: &str,
     required: bool,
     description: impl Into<Value>,
@@ -124,15 +124,15 @@ pub fn parameter(
     let description = description.into();
     json!({
         "name": name,
-        "in": place,
+        "in": location,
         "required": required,
         "description": description,
         "schema": schema,
     })
 }
 
-fn reference(room: &str, name: &str) -> Value {
-    json!({ "$ref": format!("#/components/{room}/{name}") })
+fn reference(section: &str, name: &str) -> Value {
+    json!({ "$ref": format!("#/components/{section}/{name}") })
 }
 
 fn headers<'n>(names: impl IntoIterator<Item = &'n str>) -> Value {

@@ -208,6 +208,9 @@ kinds! {
     /// At most `MOST` characters, without control characters.
     Text<const MOST: usize> -> String = |fields, name| fields.text(name, MOST),
         { "type": "string", "maxLength": MOST, "pattern": PLAIN };
+    /// A text of any length and characters, which is compared and never stored.
+    ComparedText -> String = |fields, name| fields.any_text(name),
+        { "type": "string" };
     /// Like `Text`, but tabs and line breaks are allowed.
     Prose<const MOST: usize> -> String = |fields, name| fields.prose(name, MOST),
         { "type": "string", "maxLength": MOST, "pattern": LINES };

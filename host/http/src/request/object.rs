@@ -109,17 +109,22 @@ impl Fields {
         }
     }
 
+    /// Reads a text without a limit. An empty one counts as absent.
+    pub(super) fn any_text(&self, field: &str) -> Result<Option<String>> {
+        let text = self.typed(field, "a string", Value::as_str)?;
+        Ok(text.filter(|text| !text.is_empty()).map(str::to_owned))
+    }
+
     /// Like [`Fields::text`], but tabs and line breaks are allowed.
     pub(super) fn prose(&self, field: &str, most: usize) -> Result<Option<String>> {
-        let text = self.typed(field, "a string", Value::as_str)?;
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(None) };
+        let Some(text) = self.any_text(field)? else { return Ok(None) };
         if text.chars().count() > most {
             return Err(self.must_be(field, &format!("at most {most} characters")));
         }
         if text.chars().any(|c| c.is_control() && !['\n', '\r', '\t'].contains(&c)) {
             return Err(self.must_be(field, "free of control characters"));
         }
-        Ok(Some(text.to_owned()))
+        Ok(Some(text))
     }
 
     /// Checks the text of a field.

@@ -37,9 +37,8 @@ where
     S: Clone + Send + Sync + 'static,
     P: Principals,
 {
-    let Interface { name, routes, state, principals, document, max_body_size: largest_body } =
-        interface;
-    let rooms = ConcurrencyLimiters::new(server.limits.requests);
+    let Interface { name, routes, state, principals, document, max_body_size } = interface;
+    let limiters = ConcurrencyLimiters::new(server.limits.requests);
     let mut router = Router::new();
     for route in routes {
         let known = document.query_parameters(&route);
@@ -47,9 +46,8 @@ where
         let Route { path, access, handler, .. } = route;
         let usual = server.limits.body_bytes;
         let sizes =
-            BodyLimits { usual, max: largest_body(path).map_or(usual, |most| usual.max(most)) };
-        let (server, principals, rooms) = (server.clone(), principals.clone(), rooms.clone());
-        let limiters = rooms;
+            BodyLimits { usual, max: max_body_size(path).map_or(usual, |most| usual.max(most)) };
+        let (server, principals, limiters) = (server.clone(), principals.clone(), limiters.clone());
         let gate = RequestPipeline { server, principals, access, sizes, limiters, field_names };
         let gated = |handler: MethodRouter<S>| -> MethodRouter<S> {
             handler.layer(middleware::from_fn_with_state(gate, pipeline::handle))

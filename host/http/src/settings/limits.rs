@@ -21,20 +21,20 @@ pub struct BodyLimits {
     pub max: usize,
 }
 
-/// Reads the body. Once it exceeds the usual size, calls `let_in` for a permit.
+/// Reads the body. Once it exceeds the usual size, calls `acquire` for a permit.
 pub async fn read_body<P>(
     request: Request,
     sizes: BodyLimits,
-    let_in: impl Fn() -> Result<P>,
+    acquire: impl Fn() -> Result<P>,
 ) -> Result<(Request, Option<P>)> {
     let (parts, mut body) = request.into_parts();
-    let mut place = None;
+    let mut permit = None;
     let mut check = |bytes: usize| {
         if bytes > sizes.max {
             return Err(Error::TooLarge);
         }
-        if bytes > sizes.usual && place.is_none() {
-            place = Some(let_in()?);
+        if bytes > sizes.usual && permit.is_none() {
+            permit = Some(acquire()?);
         }
         Ok(())
     };
@@ -48,7 +48,7 @@ pub async fn read_body<P>(
             bytes.extend_from_slice(&data);
         }
     }
-    Ok((Request::from_parts(parts, Body::from(bytes.freeze())), place))
+    Ok((Request::from_parts(parts, Body::from(bytes.freeze())), permit))
 }
 
 /// The error of a late handler. Reads can be retried; otherwise the outcome is unknown.

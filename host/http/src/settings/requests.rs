@@ -68,8 +68,8 @@ pub struct ServerLimits {
     #[arg(long, env = "TOLLHOUSE_HTTP2_STREAMS", value_name = "requests",
           default_value_t = 128, value_parser = positive())]
     pub http2_streams: u32,
-    /// Maximum number of streams that an HTTP/2 client may reset before they are accepted; beyond
-    /// it the connection is closed
+    /// Maximum number of streams that an HTTP/2 client may reset before the host accepts them;
+    /// beyond it, the host closes the connection
     #[arg(long, env = "TOLLHOUSE_HTTP2_RESETS",
           value_name = "requests", default_value = "20", value_parser = count())]
     pub http2_resets: usize,

@@ -15,6 +15,7 @@ pub const SESSIONS: &str = "sessions";
 pub const SESSION_REFUNDS: &str = "session-refunds";
 const REFUNDS: &str = "refunds";
 const PARTIAL_REFUNDS: &str = "partial-refunds";
+const PARTIAL_DEBITS: &str = "partial-debits";
 
 /// Data of a plugin, which only the plugin reads. Recordings contain it as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,6 +92,12 @@ impl Provider {
     #[must_use]
     pub fn supports_partial_refunds(&self) -> bool {
         self.exports(PARTIAL_REFUNDS) && self.exports(REFUNDS)
+    }
+
+    /// Returns whether charges can take a part of the amount.
+    #[must_use]
+    pub fn has_partial_debits(&self) -> bool {
+        self.exports(PARTIAL_DEBITS)
     }
 
     /// Opens a session, in which the payer pays.

@@ -7,13 +7,13 @@ use super::{
 use crate::tenants::prelude::*;
 use tollhouse_http::request::body::Upload;
 
-const MOST: usize = 1_000;
+const MAX_ROWS: usize = 1_000;
 
 fields! {
     /// Users to create. A user whose e-mail address or `user_id` exists, or repeats an earlier one,
     /// is skipped.
     Body NewUsers {
-        users: Rows<NewUser, MOST>,
+        users: Rows<NewUser, MAX_ROWS>,
     }
 }
 
@@ -34,7 +34,7 @@ fn read_users(app: &App, company: &Company, upload: &Upload<NewUsers>) -> Result
         Upload::Json(body) => body.read()?.users,
         Upload::Form(None) => return Err(Error::invalid("the csv field is required")),
         Upload::Form(Some(file)) => {
-            let rows = table::parse_rows(file.name.as_deref(), &file.bytes, MOST)?;
+            let rows = table::parse_rows(file.name.as_deref(), &file.bytes, MAX_ROWS)?;
             if rows.is_empty() {
                 return Err(Error::invalid("the users field is required"));
             }

@@ -11,7 +11,7 @@ fields! {
     /// A verification code.
     Body Token {
         /// Code as entered by the user.
-        token: Text<255>,
+        token: ComparedText,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
 
 const MAX_IDENTIFIER_CHARACTERS: usize = 100;
 /// Maximum length of a base64 image in characters: the maximum size of a body.
-const MOST_IMAGE: usize = 8 << 20;
+const MAX_IMAGE_BYTES: usize = 8 << 20;
 
 fields! {
     /// Fields of an identity lookup besides the identifier.
@@ -22,7 +22,7 @@ fields! {
         send_otp: Option<Flag>,
         /// Selfie or document, if needed: public https URL of a JPEG or PNG of at most 5 MiB, or
         /// the image in base64, within the size limit of a body.
-        subject as "image": Option<Prose<MOST_IMAGE>> as LookupSubject<String>
+        subject as "image": Option<Prose<MAX_IMAGE_BYTES>> as LookupSubject<String>
             where method != LookupMethod::Number
             => read_subject(body, identity, method, subject),
     }

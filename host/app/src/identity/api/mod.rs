@@ -65,7 +65,7 @@ fields! {
     /// A verification code.
     Body UidToken {
         /// Code as entered by the person.
-        token: Text<255>,
+        token: ComparedText,
     }
 }
 

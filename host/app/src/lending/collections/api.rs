@@ -14,8 +14,8 @@ use crate::{
 };
 
 /// Maximum number of versions or attempts in a response.
-const MOST_LISTED: i64 = 100;
-const MOST_COUNTRIES: usize = 100;
+const MAX_LISTED: i64 = 100;
+const MAX_COUNTRIES: usize = 100;
 /// Default period of a simulation in days.
 const DEFAULT_DAYS: i64 = 30;
 
@@ -112,7 +112,7 @@ fn read_instruments(body: &Fields, names: &[String]) -> Result<Vec<InstrumentKin
 
 fn read_offsets(body: &Fields, sent: Vec<(String, String)>) -> Result<BTreeMap<String, String>> {
     let is_code = |code: &str| code.len() == 2 && code.bytes().all(|b| b.is_ascii_uppercase());
-    if sent.len() > MOST_COUNTRIES || !sent.iter().all(|(code, _)| is_code(code)) {
+    if sent.len() > MAX_COUNTRIES || !sent.iter().all(|(code, _)| is_code(code)) {
         let what = "an object of at most 100 offsets by country, as a code of two capital letters";
         return Err(body.must_be("utc_offsets", what));
     }
@@ -201,7 +201,7 @@ pub async fn versions(
     Path(company): Path<CompanyId>,
 ) -> Result<DataResponse<Vec<PolicyVersion>>> {
     companies::find(&app, &company).await?;
-    let read = async |tx: &mut Tx| store::list_versions(tx, &company, MOST_LISTED).await;
+    let read = async |tx: &mut Tx| store::list_versions(tx, &company, MAX_LISTED).await;
     DataResponse::data(app.store.select(read).await?, "Collection policies fetched successfully")
 }
 
@@ -213,7 +213,7 @@ pub async fn attempts(
     let read = async |tx: &mut Tx| -> Result<_> {
         let found = loans::find(tx, &company, &loan).await?;
         found.ok_or_else(|| Error::not_found("loan not found"))?;
-        Ok(store::list_attempts(tx, &company, &loan, MOST_LISTED).await?)
+        Ok(store::list_attempts(tx, &company, &loan, MAX_LISTED).await?)
     };
     DataResponse::data(app.store.read(read).await?, "Collection attempts fetched successfully")
 }

@@ -3,7 +3,7 @@
 //! An attempt without an outcome stops everything: an unknown outcome is not a failure. After a
 //! hard decline an instrument is not charged again for the installment.
 
-use super::policy::{DAY_MS, InstrumentKind, Policy, Slot};
+use super::policy::{InstrumentKind, Policy, Slot};
 use crate::{
     lending::mandates::MandateId,
     money::{cards::CardId, prelude::*},

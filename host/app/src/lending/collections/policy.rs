@@ -13,7 +13,6 @@ pub const INSTRUMENT_KINDS: &[&str] = &["default_card", "other_cards", "mandates
 
 const MINUTE_MS: i64 = 60_000;
 const HOUR_MS: i64 = 60 * MINUTE_MS;
-pub const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// How a company collects the installments of its loans.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

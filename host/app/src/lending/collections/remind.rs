@@ -2,7 +2,7 @@
 //! per installment.
 
 use super::{
-    policy::{DAY_MS, Reminders},
+    policy::Reminders,
     store::{self, PolicyVersion},
 };
 use crate::{

@@ -222,7 +222,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::lending::collections::policy::{DAY_MS, Hours, InstrumentKind, Reminders};
+    use crate::lending::collections::policy::{Hours, InstrumentKind, Reminders};
 
     const DUE_AT: Timestamp = Timestamp(20_000 * DAY_MS);
 

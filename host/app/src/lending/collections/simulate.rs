@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Maximum number of installments in a simulation: the latest ones.
-const MOST_INSTALLMENTS: i64 = 10_000;
+const MAX_INSTALLMENTS: i64 = 10_000;
 
 /// The simulated result of a policy for past installments.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -97,8 +97,8 @@ pub async fn simulate(
 ) -> Result<Simulation> {
     let from = now.plus_seconds(-days * 24 * 3600);
     let mut installments =
-        store::list_past(tx, &company.id, from, now, MOST_INSTALLMENTS + 1).await?;
-    let most = usize::try_from(MOST_INSTALLMENTS).unwrap_or(usize::MAX);
+        store::list_past(tx, &company.id, from, now, MAX_INSTALLMENTS + 1).await?;
+    let most = usize::try_from(MAX_INSTALLMENTS).unwrap_or(usize::MAX);
     let truncated = installments.len() > most;
     installments.truncate(most);
     let mut attempts = BTreeMap::<_, Vec<Made>>::new();

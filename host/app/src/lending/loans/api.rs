@@ -10,7 +10,7 @@ use crate::{
 };
 use tollhouse_platform::clock::parse_date;
 
-const MOST_ENTRIES: usize = 1_000;
+const MAX_ENTRIES: usize = 1_000;
 
 fields! {
     /// A loan to create or replace.
@@ -24,7 +24,7 @@ fields! {
             => body.require_one_of("currency", &currency, &["NGN", "USD"]).map(|()| currency),
         /// `true` once the borrower has the money. Before that, the loan cannot be repaid.
         disbursed: Flag,
-        schedule: Rows<DueInstallment, MOST_ENTRIES> as Vec<DueInstallment>
+        schedule: Rows<DueInstallment, MAX_ENTRIES> as Vec<DueInstallment>
             => read_schedule(body, amount, &schedule),
     }
 }
@@ -45,8 +45,6 @@ pub struct DueDate {
     /// was created after this time.
     overdue_at: Timestamp,
 }
-
-const DAY_SECONDS: i64 = 24 * 3600;
 
 impl DueDate {
     fn read(body: &Fields, text: &str) -> Result<DueDate> {

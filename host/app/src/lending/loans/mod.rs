@@ -17,8 +17,6 @@ use crate::{
     operations::feeds::{self, Feed},
 };
 
-const DAY_MS: i64 = 24 * 3600 * 1000;
-
 /// The job that collects due installments.
 pub const COLLECT_JOB: &str = "loan.collect";
 

@@ -4,7 +4,7 @@ use super::{
     Mandate, MandateState, SUBJECT, SYNC_JOB, api::NewMandate, forget, lock_any, not_found,
     record::emit, state::next_check, store, sync::seal_session,
 };
-use crate::money::prelude::*;
+use crate::{lending::rejection, money::prelude::*};
 use tollhouse_plugins::{DebitedAccount, MandateOrder, MandateSession};
 
 /// The description of a mandate at the provider.
@@ -54,8 +54,7 @@ async fn record(
     let (db, app, company) = (app.store.clone(), app.clone(), company.clone());
     db.write(async move |tx| {
         let user = users::get(tx, &company.id, &order.user_id).await?;
-        let no_email = || Error::invalid("email address not found for this user");
-        let email = user.email.clone().ok_or_else(no_email)?;
+        let email = user.email.clone().ok_or_else(users::missing_email)?;
         let account = providers::resolve(tx, &company, &order.payment_service).await?;
         let provider = app.plugins.provider(&order.payment_service, &company.id)?;
         let now = app.clock.now();
@@ -122,7 +121,12 @@ async fn begin(
     let begun = provider.begin_mandate(&credentials, &order).await;
     begun.map_err(|error| Failed {
         is_certain: error.certainty == Certainty::NotDone,
-        error: client_error(error, &mandate.payment_service),
+        error: rejection::client_error(
+            error,
+            &mandate.payment_service,
+            &["account", "currency", "ends_at", "max_amount"],
+            "create a mandate",
+        ),
     })
 }
 
@@ -164,20 +168,4 @@ async fn discard(app: &App, mandate: Mandate) -> Result<()> {
         _ => Ok(()),
     })
     .await
-}
-
-fn client_error(error: CallError, provider: &str) -> Error {
-    let is_rejected =
-        matches!(error.fault.category, FaultCategory::Invalid | FaultCategory::Refused);
-    if !is_rejected || error.certainty != Certainty::NotDone {
-        return error.into_private_error(provider);
-    }
-    Error::Invalid(match error.fault.detail("field") {
-        Some(field @ ("account" | "currency" | "ends_at" | "max_amount")) => {
-            format!("the {field} field must be one that {provider} accepts")
-        }
-        Some("email") => format!("{provider} does not accept the user's e-mail address"),
-        Some("phone") => format!("{provider} does not accept the user's phone number"),
-        _ => format!("{provider} refused to create a mandate for this user"),
-    })
 }

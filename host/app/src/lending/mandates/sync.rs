@@ -12,12 +12,9 @@ use super::{
 use crate::money::prelude::*;
 use tollhouse_plugins::{KnownMandate, MandateStatus, PluginData, ProviderMandate};
 
-const DAY_SECONDS: i64 = 86_400;
 /// Time after which a mandate is deleted if no response confirmed it and the provider does not know
 /// it.
 const UNKNOWN_SECONDS: i64 = 3_600;
-/// Maximum number of consecutive failures of a job, about two days.
-const MAX_FAILURES: i64 = 100;
 /// Time for which a cancellation is retried, in case the payer authorizes the mandate late; also
 /// the retention of removed mandates.
 const RETENTION_SECONDS: i64 = 30 * DAY_SECONDS;
@@ -93,7 +90,7 @@ async fn cancel_at_provider(app: &App, job: &Job, mandate: Mandate) -> Result<Jo
         }
         // No payer authorizes a mandate after this time.
         Ok(false) => {}
-        Err(error) if job.failures < MAX_FAILURES => return Err(error),
+        Err(error) if job.failures < jobs::ABANDON_AFTER_FAILURES => return Err(error),
         Err(error) => {
             app.metrics.count_alarm(NOT_CANCELLED);
             let (company, id) = (mandate.company_id.as_str(), mandate.id.as_str());

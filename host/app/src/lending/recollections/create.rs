@@ -76,13 +76,18 @@ async fn record(
     db.write(async move |tx| {
         let loan = loans::lock(tx, &company.id, &order.loan).await?;
         let loan = loan.ok_or_else(|| Error::not_found("loan not found"))?;
-        if let Some(reference) = &order.reference
-            && let Some(known) = store::find_by_reference(tx, &company.id, reference).await?
-        {
-            return check_repeated(&order, run.as_ref(), known).map(|known| (known, None));
+        let mut known = match &order.reference {
+            Some(reference) => store::find_by_reference(tx, &company.id, reference).await?,
+            None => None,
+        };
+        if let Some(known) = known.take_if(|known| repeats(&order, run.as_ref(), known)) {
+            return Ok((known, None));
         }
         if let Some(reason) = owner::obstacle(&loan) {
             return Err(Error::invalid(reason));
+        }
+        if known.is_some() {
+            return Err(reference_taken());
         }
         let (new, at) = compose(tx, &app, &company, &loan, order, run, routed).await?;
         let Some((account, choice)) = at else {
@@ -201,19 +206,12 @@ pub async fn receive(
     charges::insert_received(tx, app, &charge).await
 }
 
-/// Returns the recollection of a repeated request. If it waits for a checkout session, any checkout
-/// request with the same reference resumes it.
-fn check_repeated(
-    order: &NewRecollection,
-    run: Option<&String>,
-    known: Recollection,
-) -> Result<Recollection> {
+/// Returns whether a request with the reference of a recollection repeats the one that created it.
+/// If that waits for a checkout session, any checkout request resumes it.
+fn repeats(order: &NewRecollection, run: Option<&String>, known: &Recollection) -> bool {
     let is_own = run.is_some() && run == known.run.as_ref();
-    let may = if needs_session(&known) { order.is_by(CHECKOUT) } else { is_own };
-    match known.loan_id == order.loan && may {
-        true => Ok(known),
-        false => Err(reference_taken()),
-    }
+    let may = if needs_session(known) { order.is_by(CHECKOUT) } else { is_own };
+    known.loan_id == order.loan && may
 }
 
 /// Returns the recollection, and the provider account that charges it, if any, with the reason why
@@ -287,7 +285,7 @@ fn set_checkout(
     pages: Pages,
 ) -> Result<()> {
     if user.email.is_none() {
-        return Err(owner::missing_email());
+        return Err(users::missing_email());
     }
     set_account(new, CHECKOUT, account);
     let Pages { success_url, cancel_url } = pages;

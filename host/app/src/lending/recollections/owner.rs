@@ -32,10 +32,6 @@ pub fn obstacle(loan: &Loan) -> Option<&'static str> {
     }
 }
 
-pub fn missing_email() -> Error {
-    Error::invalid("email address not found for this user")
-}
-
 /// The token of a card or mandate, and what the provider requires with it.
 struct Instrument {
     token: String,
@@ -112,7 +108,7 @@ impl ChargeOwner for Recollection {
             return Ok(Order::Checkout(CheckoutOrder {
                 service_ref,
                 amount,
-                email: user.email.ok_or_else(missing_email)?,
+                email: user.email.ok_or_else(users::missing_email)?,
                 phone: user.phone,
                 notification_url: String::new(),
                 customer_name: None,
@@ -342,6 +338,9 @@ async fn reverse(
     recollection.status = Status::Failed;
     recollection.updated_at = app.clock.now();
     store::update(tx, &recollection, Some(charge)).await?;
+    // The collection of the loan may have ended because it was paid.
+    let (loan, now) = (&recollection.loan_id, recollection.updated_at);
+    jobs::enqueue(tx, &recollection.company_id, loans::COLLECT_JOB, loan, now).await?;
     emit(tx, app, &recollection, "recollection.reversed").await?;
     Ok(recollection)
 }

@@ -224,6 +224,11 @@ pub async fn list(
 /// date. Independent of the other due dates of a resent schedule.
 pub type InstallmentKey = (i64, Timestamp);
 
+const INSERT_COLLECTION: &str =
+    "INSERT INTO collections (company_id, loan_id, number, due_at, recollection_id, created_at)
+     VALUES ($1, $2, $3, $4, $5, $6)
+     ON CONFLICT (company_id, loan_id, number, due_at) DO NOTHING";
+
 /// Marks an installment as collected, with its recollection. The transaction fails if it already
 /// was.
 pub async fn record_collection(
@@ -233,14 +238,10 @@ pub async fn record_collection(
     recollection_id: Option<&RecollectionId>,
     now: Timestamp,
 ) -> Result<()> {
-    tx.defer(
-        "INSERT INTO collections (company_id, loan_id, number, due_at, recollection_id, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (company_id, loan_id, number, due_at) DO NOTHING",
-    )
-    .params(params![&loan.company_id, &loan.id, number, due_at, recollection_id, now])
-    .require_one()
-    .await
+    tx.defer(INSERT_COLLECTION)
+        .params(params![&loan.company_id, &loan.id, number, due_at, recollection_id, now])
+        .require_one()
+        .await
 }
 
 /// Marks an installment as collected, with its recollection, unless it already was: hosts of the
@@ -252,14 +253,10 @@ pub async fn record_first_attempt(
     recollection_id: &RecollectionId,
     now: Timestamp,
 ) -> Result<()> {
-    tx.defer(
-        "INSERT INTO collections (company_id, loan_id, number, due_at, recollection_id, created_at)
-         VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (company_id, loan_id, number, due_at) DO NOTHING",
-    )
-    .params(params![&loan.company_id, &loan.id, number, due_at, recollection_id, now])
-    .execute()
-    .await
+    tx.defer(INSERT_COLLECTION)
+        .params(params![&loan.company_id, &loan.id, number, due_at, recollection_id, now])
+        .execute()
+        .await
 }
 
 /// Returns the collected installments of a loan.

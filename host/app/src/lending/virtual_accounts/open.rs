@@ -2,13 +2,14 @@
 
 use super::{CLOSE_JOB, INTERFACE, VirtualAccount, api::NewVirtualAccount, store};
 use crate::{
-    lending::loans::{self, LoanId},
+    lending::{
+        loans::{self, LoanId},
+        rejection,
+    },
     money::prelude::*,
 };
 use tollhouse_plugins::{AccountOrder, Credentials};
 
-/// Maximum number of consecutive failures of a job, about two days.
-const MAX_CLOSE_FAILURES: i64 = 100;
 const NOT_CLOSED: &str = "virtual account not closed";
 
 /// Returns the account of a payer, which is opened unless it exists. Every request for it uses the
@@ -28,13 +29,16 @@ pub async fn open(
     let order = AccountOrder {
         account_ref: account.account_ref.clone(),
         currency: account.currency.to_string(),
-        email: user.email.ok_or_else(missing_email)?,
+        email: user.email.ok_or_else(users::missing_email)?,
         name: format!("{} {}", user.first_name, user.last_name).trim().to_owned(),
         phone: user.phone,
         identity,
     };
     let opened = provider.open_account(&credentials, &order).await;
-    let opened = opened.map_err(|error| client_error(error, &account.payment_service))?;
+    let opened = opened.map_err(|error| {
+        let fields = ["currency", "identity"];
+        rejection::client_error(error, &account.payment_service, &fields, "open an account")
+    })?;
     let (db, now) = (app.store.clone(), app.clock.now());
     db.write(async move |tx| {
         store::set_opened(tx, &account, &opened, now).await?;
@@ -61,7 +65,7 @@ pub async fn close_job(app: App, job: Job) -> Result<JobResult> {
     let find = async |tx: &mut Tx| store::find_any(tx, &job.company_id, &job.subject).await;
     let Some(account) = app.store.select(find).await? else { return Ok(JobResult::Done) };
     let Err(error) = close_at_provider(&app, &account).await else { return Ok(JobResult::Done) };
-    if job.failures < MAX_CLOSE_FAILURES {
+    if job.failures < jobs::ABANDON_AFTER_FAILURES {
         return Err(error);
     }
     app.metrics.count_alarm(NOT_CLOSED);
@@ -80,10 +84,6 @@ async fn close_at_provider(app: &App, account: &VirtualAccount) -> Result<()> {
     let (provider, credentials) = verifier(app, account).await?;
     let closed = provider.close_account(&credentials, &account.provider_id).await;
     closed.map(drop).map_err(|error| error.into_private_error(&account.payment_service))
-}
-
-fn missing_email() -> Error {
-    Error::invalid("email address not found for this user")
 }
 
 async fn verifier(app: &App, account: &VirtualAccount) -> Result<(Provider, Credentials)> {
@@ -107,7 +107,7 @@ async fn record(
     db.write(async move |tx| {
         let user = users::get(tx, &company.id, &order.user_id).await?;
         if user.email.is_none() {
-            return Err(missing_email());
+            return Err(users::missing_email());
         }
         if let Some(loan) = &order.loan {
             check_loan(tx, &company.id, loan, &user, &order.currency).await?;
@@ -151,20 +151,4 @@ async fn check_loan(
         true => Ok(()),
         false => Err(Error::invalid("currency mismatch")),
     }
-}
-
-fn client_error(error: CallError, provider: &str) -> Error {
-    let is_rejected =
-        matches!(error.fault.category, FaultCategory::Invalid | FaultCategory::Refused);
-    if !is_rejected || error.certainty != Certainty::NotDone {
-        return error.into_private_error(provider);
-    }
-    Error::Invalid(match error.fault.detail("field") {
-        Some(field @ ("currency" | "identity")) => {
-            format!("the {field} field must be one that {provider} accepts")
-        }
-        Some("email") => format!("{provider} does not accept the user's e-mail address"),
-        Some("phone") => format!("{provider} does not accept the user's phone number"),
-        _ => format!("{provider} refused to open an account for this user"),
-    })
 }

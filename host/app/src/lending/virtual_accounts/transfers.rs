@@ -7,17 +7,14 @@ use crate::{
     tenants::companies,
 };
 
-/// Maximum number of consecutive failures of a job, about two days.
-const MAX_FAILURES: i64 = 100;
-
 /// Records the transfer of a webhook, if it went to a virtual account. The job is retried until the
-/// provider reports that the money has arrived; after `MAX_FAILURES` failures, an alarm is raised.
+/// provider reports that the money has arrived; after `ABANDON_AFTER_FAILURES`, an alarm is raised.
 pub async fn transfer_job(app: App, job: Job) -> Result<JobResult> {
     let (account_id, service_ref) = notifications::parse_transfer(&job.subject);
     let read = async |tx: &mut Tx| providers::find_by_id(tx, &account_id).await;
     let Some(account) = app.store.select(read).await? else { return Ok(JobResult::Done) };
     match find_and_record(&app, &job, &account, service_ref).await {
-        Err(error) if job.failures >= MAX_FAILURES => {
+        Err(error) if job.failures >= jobs::ABANDON_AFTER_FAILURES => {
             let reason = error.chain();
             alarm(&app, &account, service_ref, &reason);
             Ok(JobResult::Done)

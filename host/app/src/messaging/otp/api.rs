@@ -95,7 +95,7 @@ fields! {
         /// Type with which the code was sent; default `otp`.
         r#type as "type": Option<Text<100>>,
         /// Code as entered by the customer.
-        token: Text<255>,
+        token: ComparedText,
     }
 }
 

@@ -4,9 +4,8 @@
 use super::{Card, CardId, REVOKE_JOB, Status, lock, lock_any, store};
 use crate::money::prelude::*;
 
-/// Maximum number of consecutive failures of a deauthorization, about two days.
-const MAX_REVOKE_FAILURES: i64 = 100;
-const DAY_SECONDS: i64 = 86_400;
+/// The alarm of a token that the provider did not revoke.
+const NOT_REVOKED: &str = "card not revoked";
 /// Retention of the rows of removed cards.
 const RETENTION_SECONDS: i64 = 30 * DAY_SECONDS;
 
@@ -100,12 +99,13 @@ pub async fn revoke_job(app: App, job: Job) -> Result<JobResult> {
         return Ok(JobResult::Done);
     };
     if let Err(error) = revoke(&app, &card).await {
-        if job.failures < MAX_REVOKE_FAILURES {
+        if job.failures < jobs::ABANDON_AFTER_FAILURES {
             return Err(error);
         }
-        app.metrics.count_alarm("card not revoked");
+        app.metrics.count_alarm(NOT_REVOKED);
         let (company, id, error) = (card.company_id.as_str(), id.as_str(), error.chain());
         tracing::error!(
+            alarm = NOT_REVOKED,
             company,
             card = id,
             error,

@@ -50,8 +50,7 @@ async fn record(
     if let Some(card) = found {
         return Ok((card, None));
     }
-    let no_email = || Error::invalid("email address not found for this user");
-    let email = user.email.clone().ok_or_else(no_email)?;
+    let email = user.email.clone().ok_or_else(users::missing_email)?;
     let amount = app.settings.card_charge(&order.currency);
     let checkout = Routable {
         amount: Money { minor: amount, currency: order.currency.clone() },

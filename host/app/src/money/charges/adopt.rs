@@ -322,6 +322,7 @@ impl FormerRefund {
             held: charge.credited,
             fee: Minor(0),
             fee_bearer: FeeBearer::Service,
+            replaces: false,
             currency: self.currency.clone(),
             cause: match charge.owner_kind {
                 OwnerKind::Card => Cause::Verification,

@@ -93,13 +93,13 @@ async fn post(
     names: (String, &str),
     accounts: [Ledger; 2],
     minor: Minor,
-    cover: Overdraft,
+    overdraft: Overdraft,
 ) -> Result<bool> {
     if !charge.in_books {
         return Ok(false);
     }
     let transaction = compose(charge, names, accounts, minor);
-    let posted = wallet::post(tx, app, &charge.company_id, &transaction, cover).await?;
+    let posted = wallet::post(tx, app, &charge.company_id, &transaction, overdraft).await?;
     Ok(posted == PostOutcome::Posted)
 }
 
@@ -239,18 +239,18 @@ pub async fn hold(
     app: &App,
     charge: &mut Charge,
     refund: &Refund,
-    cover: Overdraft,
+    overdraft: Overdraft,
 ) -> Result<()> {
     charge.credited.0 -= refund.held.0;
     if refund.held > Minor(0) {
         let names = (charge.owner_key(&format!("refund:{}", refund.id)), "refund");
         let accounts = [charge.credited_to.account(), charge.provider_account()];
-        post(tx, app, charge, names, accounts, refund.held, cover).await?;
+        post(tx, app, charge, names, accounts, refund.held, overdraft).await?;
     }
     if refund.fee > Minor(0) {
         let names = (charge.owner_key(&format!("refund:{}:fee", refund.id)), "refund.fee");
         let accounts = [account_of(refund.fee_bearer), charge.provider_account()];
-        post(tx, app, charge, names, accounts, refund.fee, cover).await?;
+        post(tx, app, charge, names, accounts, refund.fee, overdraft).await?;
     }
     Ok(())
 }
@@ -285,7 +285,7 @@ fn account_of(bearer: FeeBearer) -> Ledger {
     }
 }
 
-/// A movement of disputed money.
+/// A ledger transaction of disputed money.
 #[derive(Clone, Copy, Debug)]
 pub enum DisputedMoney {
     /// From the account that holds the money of the charge.

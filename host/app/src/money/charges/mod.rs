@@ -51,8 +51,9 @@ pub use self::{
     },
     refund::{
         Cause, ListedRefund, Refund, RefundState, RefundTerms, RefundsFilter,
-        advance as advance_refund, begin as begin_refund, find as find_refund, find_last,
-        find_listed, list as list_refunds, list_of_charge, refund_job,
+        advance as advance_refund, begin as begin_refund, find as find_refund,
+        find_last as find_last_refund, find_listed as find_listed_refund, list as list_refunds,
+        list_of_charge as list_refunds_of_charge, refund_job,
     },
     request::{
         NewCharge, Received, check_amount, compose, compose_received, insert_composed,
@@ -99,11 +100,10 @@ impl ChargeVerifier {
         provider: &str,
         account_id: &AccountId,
     ) -> Result<ChargeVerifier> {
-        let no_key = || Error::invalid("payment service key not found");
         let provider = app.plugins.provider(provider, company_id)?;
         let account =
             app.store.select(async |tx| providers::find_by_id(tx, account_id).await).await?;
-        let credentials = account.ok_or_else(no_key)?.open_credentials(app)?;
+        let credentials = account.ok_or_else(providers::not_configured)?.open_credentials(app)?;
         Ok(ChargeVerifier { provider, credentials })
     }
 

@@ -10,9 +10,6 @@ use super::{
 };
 use crate::money::prelude::*;
 
-/// Maximum number of consecutive failures of a job without a later schedule, about two days.
-const MAX_FAILURES: i64 = 100;
-
 /// Delay of a check outside the schedule, which has ended.
 const RECHECK_SECONDS: i64 = 60;
 
@@ -139,7 +136,7 @@ pub async fn reconcile_job<O: ChargeOwner>(
     }
     match (verified, next) {
         (Ok(_), next) => Ok(next.map_or(JobResult::Done, JobResult::RescheduleAt)),
-        (Err(error), None) if job.failures >= MAX_FAILURES => {
+        (Err(error), None) if job.failures >= jobs::ABANDON_AFTER_FAILURES => {
             let (company, id) = (charge.company_id.as_str(), charge.id.as_str());
             tracing::error!(
                 company,

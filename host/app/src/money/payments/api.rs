@@ -327,7 +327,7 @@ pub async fn fetch_refund(
         let (_, charges) = found.ok_or_else(not_found)?;
         let mut refund = None;
         for charge in charges {
-            refund = charges::find_last(tx, &company, &charge.id).await?.or(refund);
+            refund = charges::find_last_refund(tx, &company, &charge.id).await?.or(refund);
         }
         let refund = refund.ok_or_else(|| Error::not_found("refund not found"))?;
         let refund = PaymentRefund::new(&payment, refund);

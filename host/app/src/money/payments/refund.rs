@@ -52,7 +52,7 @@ async fn request(
         if charges::is_disputed(tx, &company_id, &charge.id).await? {
             return Err(Error::invalid("the payment is disputed: answer the dispute instead"));
         }
-        let last = charges::find_last(tx, &company_id, &charge.id).await?;
+        let last = charges::find_last_refund(tx, &company_id, &charge.id).await?;
         let open = match (payment.status, last) {
             (Status::Success, last) => last.filter(Refund::is_open),
             // The provider accepted a refund that failed later: the wallet was debited for it.

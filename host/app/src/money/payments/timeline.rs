@@ -111,7 +111,7 @@ async fn collect(
     let mut exceptions = Vec::new();
     for charge in &charges {
         add_charge(&mut entries, charge);
-        refunds.extend(charges::list_of_charge(tx, company, &charge.id).await?);
+        refunds.extend(charges::list_refunds_of_charge(tx, company, &charge.id).await?);
         claims.extend(disputes::list_of_charge(tx, company, &charge.id).await?);
         checks.extend(jobs::find(tx, company, RECONCILE_JOB, &charge.id).await?);
         exceptions.extend(charges::list_exceptions_of_charge(tx, company, &charge.id).await?);

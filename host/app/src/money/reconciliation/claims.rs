@@ -87,7 +87,7 @@ async fn refund(
     charge: &Charge,
     listed: &ListedTransaction,
 ) -> StoreResult<Option<Claim>> {
-    let refunds = charges::list_of_charge(tx, &charge.company_id, &charge.id).await?;
+    let refunds = charges::list_refunds_of_charge(tx, &charge.company_id, &charge.id).await?;
     let made: Vec<&Refund> = refunds.iter().filter(|refund| is_made(refund)).collect();
     let claim =
         |id: &str, money| Claim { id: id.to_owned(), recorded: Recorded { money, fees: None } };
@@ -164,7 +164,7 @@ pub async fn given_for(
     dispute_id: &str,
 ) -> StoreResult<Minor> {
     let mut returns = Returns::default();
-    for refund in charges::list_of_charge(tx, &charge.company_id, &charge.id).await? {
+    for refund in charges::list_refunds_of_charge(tx, &charge.company_id, &charge.id).await? {
         let listed = (TransactionKind::Refund, "");
         match !refund.state.has_failed()
             || store::is_claimed(tx, charge, listed, &refund.id).await?

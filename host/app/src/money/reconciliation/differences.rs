@@ -6,7 +6,7 @@
 //! provider. If the excess changes or disappears after a decision, the exception is reopened for
 //! the rest.
 
-use super::{compare::Recorded, store};
+use super::{compare::Recorded, days::Day, store};
 use crate::{
     money::{
         charges::{self, Exception, ExceptionState},
@@ -58,6 +58,30 @@ impl Difference<'_> {
         };
         if is_in_ledger { self.excess } else { Minor(0) }
     }
+}
+
+/// Raises the difference for each closed day to which its subject belongs: that of `at`, and that
+/// of its former time.
+pub async fn raise_if_closed(
+    tx: &mut Tx,
+    app: &App,
+    difference: Difference<'_>,
+    former: Option<Timestamp>,
+) -> Result<()> {
+    let account = &difference.account.id;
+    // Serializes with closing the day.
+    store::lock_listing(tx, account).await?;
+    let times = [Some(difference.at), former];
+    let mut days: Vec<Timestamp> = times.into_iter().flatten().map(super::day_of).collect();
+    days.dedup();
+    for day in days {
+        if store::find_closed(tx, account, day).await?.is_some() {
+            let subject = format!("{}@{}", difference.subject, Day(day).name());
+            let of_day = Difference { subject: &subject, at: day, ..difference.clone() };
+            raise(tx, app, of_day).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Raises an exception, or opens it again if it has changed. A difference that an operator has

@@ -49,8 +49,6 @@ pub const ACCOUNT_JOB: &str = "account.settlements";
 const SETTLEMENT_DIFFERS: &str = "settlement_differs";
 const CLOSED_DAY_CHANGED: &str = "closed_day_changed";
 
-const DAY_MS: i64 = 86_400_000;
-
 /// Returns the start of the UTC day that contains a time.
 fn day_of(at: Timestamp) -> Timestamp {
     Timestamp(at.0.div_euclid(DAY_MS) * DAY_MS)

@@ -1,6 +1,5 @@
 //! Records the transactions of a page, with the charge, refund or dispute that each one matches.
 
-use super::days::Day;
 use super::{
     CLOSED_DAY_CHANGED, Comparison, TransactionKind, claims,
     compare::{self, Recorded},
@@ -156,32 +155,20 @@ pub async fn raise_if_closed(
     if before.map(totals) == Some(totals(after)) {
         return Ok(());
     }
-    // Serializes with closing the day.
-    store::lock_listing(tx, &account.id).await?;
-    let times = [Some(after.at), before.map(|before| before.at)];
-    let mut days: Vec<Timestamp> = times.into_iter().flatten().map(super::day_of).collect();
-    days.dedup();
-    for day in days {
-        if store::find_closed(tx, &account.id, day).await?.is_none() {
-            continue;
-        }
-        let none = Money { minor: Minor(0), currency: after.currency.clone() };
-        let was =
-            before.map_or(Recorded { money: none, fees: None }, ProviderTransaction::recorded);
-        let difference = Difference {
-            account,
-            kind: CLOSED_DAY_CHANGED,
-            subject: &format!("{}@{}", after.subject(), Day(day).name()),
-            at: day,
-            service_ref: &after.service_ref,
-            charge,
-            expected: was,
-            seen: Some(after.recorded()),
-            excess: Minor(0),
-        };
-        differences::raise(tx, app, difference).await?;
-    }
-    Ok(())
+    let none = Money { minor: Minor(0), currency: after.currency.clone() };
+    let was = before.map_or(Recorded { money: none, fees: None }, ProviderTransaction::recorded);
+    let difference = Difference {
+        account,
+        kind: CLOSED_DAY_CHANGED,
+        subject: &after.subject(),
+        at: after.at,
+        service_ref: &after.service_ref,
+        charge,
+        expected: was,
+        seen: Some(after.recorded()),
+        excess: Minor(0),
+    };
+    differences::raise_if_closed(tx, app, difference, before.map(|before| before.at)).await
 }
 
 /// Enqueues the job that queries the provider about a charge, because of a transaction that does

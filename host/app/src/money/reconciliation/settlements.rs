@@ -3,7 +3,6 @@
 use super::{
     CLOSED_DAY_CHANGED, SETTLEMENT_DIFFERS,
     compare::Recorded,
-    days::Day,
     differences::{self, Difference},
     store::{self, Settlement, SettlementState},
 };
@@ -92,29 +91,18 @@ async fn raise_if_closed(
     before: Option<&Settlement>,
     after: &Settlement,
 ) -> Result<()> {
-    // Serializes with closing the day.
-    store::lock_listing(tx, &account.id).await?;
-    let mut days = vec![super::day_of(after.at)];
-    days.extend(before.map(|before| super::day_of(before.at)));
-    days.dedup();
-    for day in days {
-        if store::find_closed(tx, &account.id, day).await?.is_none() {
-            continue;
-        }
-        let difference = Difference {
-            account,
-            kind: CLOSED_DAY_CHANGED,
-            subject: &format!("{}@{}", subject(after), Day(day).name()),
-            at: day,
-            service_ref: "",
-            charge: None,
-            expected: recorded(before.map_or(Minor(0), |before| before.amount), after),
-            seen: Some(recorded(after.amount, after)),
-            excess: Minor(0),
-        };
-        differences::raise(tx, app, difference).await?;
-    }
-    Ok(())
+    let difference = Difference {
+        account,
+        kind: CLOSED_DAY_CHANGED,
+        subject: &subject(after),
+        at: after.at,
+        service_ref: "",
+        charge: None,
+        expected: recorded(before.map_or(Minor(0), |before| before.amount), after),
+        seen: Some(recorded(after.amount, after)),
+        excess: Minor(0),
+    };
+    differences::raise_if_closed(tx, app, difference, before.map(|before| before.at)).await
 }
 
 /// Compares the net amount of a paid settlement with its listed payments, and the payout with that

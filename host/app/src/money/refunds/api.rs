@@ -105,13 +105,14 @@ pub async fn retry_of_card(
         let detail = json!({ "refund": refund });
         audit::record(tx, &app, &actor, &company, "card_refund.retry", detail).await?;
         let not_found = || Error::not_found("refund not found");
-        let found = charges::find_listed(tx, &company, &refund).await?;
+        let found = charges::find_listed_refund(tx, &company, &refund).await?;
         let found = found.filter(|found| found.owner_kind == OwnerKind::Card);
         let found = found.ok_or_else(not_found)?;
         charges::lock::<Card>(tx, &app, &company, &found.owner_id).await?;
         let charge = charges::lock_charge(tx, &company, &found.refund.charge_id).await?;
         let mut charge = charge.ok_or_else(not_found)?;
-        let last = charges::find_last(tx, &company, &charge.id).await?.ok_or_else(not_found)?;
+        let last =
+            charges::find_last_refund(tx, &company, &charge.id).await?.ok_or_else(not_found)?;
         let id = match last.state {
             RefundState::Stalled => {
                 let now = app.clock.now();
@@ -128,7 +129,7 @@ pub async fn retry_of_card(
                 return Err(Error::invalid("only a failed refund can be retried"));
             }
         };
-        let refund = charges::find_listed(tx, &company, &id).await?.ok_or_else(not_found)?;
+        let refund = charges::find_listed_refund(tx, &company, &id).await?.ok_or_else(not_found)?;
         DataResponse::data(CardRefund::from(refund), "Refund requested successfully")
     })
     .await

@@ -14,8 +14,8 @@ use crate::{
 };
 use tollhouse_plugins::PluginKind;
 
-const MOST_RULES: usize = 20;
-const MOST_PROVIDERS: usize = 10;
+const MAX_RULES: usize = 20;
+const MAX_PROVIDERS: usize = 10;
 const SUCCESS_VALUE_PERCENT: i64 = 20;
 const EXPLORE_PERCENT: i64 = 2;
 
@@ -30,7 +30,7 @@ fields! {
         /// The route for checkouts to which no rule applies.
         route: Body<NewRoute> as Route => Ok(route.into()),
         /// The first rule whose conditions hold applies.
-        rules: Option<Rows<NewRule, MOST_RULES>> as Vec<Rule>
+        rules: Option<Rows<NewRule, MAX_RULES>> as Vec<Rule>
             => read_rules(body, &rules.unwrap_or_default()),
         /// The value of a success, in percent of the amount: a provider with higher fees is chosen
         /// if its success rate makes up for them. Default: 20.
@@ -44,7 +44,7 @@ fields! {
 fields! {
     /// Providers, and how one of them is chosen.
     Body NewRoute(body) {
-        providers: Rows<NewRoutedProvider, MOST_PROVIDERS> as Vec<RoutedProvider>
+        providers: Rows<NewRoutedProvider, MAX_PROVIDERS> as Vec<RoutedProvider>
             => read_providers(body, &providers),
         /// `score`: by availability, success rate, latency and fees. `weight`: at random, in
         /// proportion to the weights. `order`: the first one. A provider that is down comes last.

@@ -14,7 +14,7 @@ const LAG_MS: i64 = 2_000;
 /// How far back a host reads when it starts.
 const FIRST_PERIOD_MS: i64 = 24 * 3_600 * 1_000;
 /// Maximum number of successes and of failures per read. If there are more, the latest are read.
-const MOST: i64 = 20_000;
+const MAX_CHECKOUTS: i64 = 20_000;
 
 /// Reads until the host stops.
 pub async fn learn_repeatedly(app: App) {
@@ -86,7 +86,7 @@ async fn succeeded(tx: &mut Tx, from: Timestamp, until: Timestamp) -> Result<Vec
                  AND c.counts
              ORDER BY c.settled_at DESC LIMIT $3"
         ))
-        .params(params![from, until, MOST])
+        .params(params![from, until, MAX_CHECKOUTS])
         .all();
     Ok(rows.await?)
 }
@@ -99,7 +99,7 @@ async fn failed(tx: &mut Tx, from: Timestamp, until: Timestamp) -> Result<Vec<Ro
             " AND c.state = 'failed' AND c.updated_at > $1 AND c.updated_at <= $2
              ORDER BY c.updated_at DESC LIMIT $3"
         ))
-        .params(params![from, until, MOST])
+        .params(params![from, until, MAX_CHECKOUTS])
         .all();
     Ok(rows.await?)
 }

@@ -92,9 +92,9 @@ impl Selection {
 
 /// Chooses a provider. 400 if none can take the checkout, 503 if one is not ready on this host.
 pub async fn choose(app: &App, company: &Company, checkout: &Routable) -> Result<Routed> {
-    // The policy was removed meanwhile.
-    let no_policy = || Error::invalid("payment service key not found");
-    let ranked = rank_all(app, company, checkout, &[]).await?.ok_or_else(no_policy)?;
+    // `None`: the policy was removed meanwhile.
+    let ranked = rank_all(app, company, checkout, &[]).await?;
+    let ranked = ranked.ok_or_else(providers::not_configured)?;
     if let Some((at, reason)) = ranked.first {
         return ranked.choose(at, reason, checkout);
     }

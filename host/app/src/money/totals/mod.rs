@@ -11,7 +11,6 @@ use tollhouse_platform::values::listing::Period;
 /// Maximum number of days of a period, and length of the default period, which ends today.
 const MAX_DAYS: i64 = 92;
 const DEFAULT_DAYS: i64 = 30;
-const DAY_MS: i64 = 24 * 3600 * 1000;
 
 choices! {
     By = &["day", "provider", "company"];

@@ -1,7 +1,7 @@
 //! The operator's overview: payments that stay pending, today's collections, queues of work, and
 //! wallets that are nearly empty.
 
-use super::{DAY_MS, store};
+use super::store;
 use crate::{
     money::prelude::*,
     operations::monitor::{self, Queue},

@@ -14,7 +14,7 @@ use crate::{
 use tollhouse_platform::values::email;
 
 /// Maximum number of members of a company.
-const MOST: usize = 100;
+const MAX_MEMBERS: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -91,8 +91,8 @@ pub async fn create(
     let roles = vec![role];
     check_roles(tx, actor, &roles).await?;
     let members = store::lock_members(tx, company).await?;
-    if members.iter().filter(|member| member.active).count() >= MOST {
-        return Err(Error::Conflict(format!("a company has at most {MOST} active members")));
+    if members.iter().filter(|member| member.active).count() >= MAX_MEMBERS {
+        return Err(Error::Conflict(format!("a company has at most {MAX_MEMBERS} active members")));
     }
     let operator = Operator {
         id: app.random.id(now),

@@ -232,7 +232,8 @@ fn is_deactivated(accounts: &[Option<Account>; 2]) -> bool {
     accounts.iter().flatten().any(|account| !account.active)
 }
 
-fn not_configured() -> Error {
+/// The error of a company without a usable account at the provider.
+pub fn not_configured() -> Error {
     Error::invalid("payment service key not found")
 }
 

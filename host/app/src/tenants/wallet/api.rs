@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Balance, LedgerAccount, LedgerTransaction, Overdraft, PostOutcome, post,
+    Balance, LedgerAccount, LedgerTransaction, NAMES, Overdraft, PostOutcome, post,
     store::{self, LedgerEntry},
 };
 use crate::tenants::prelude::*;
@@ -38,8 +38,8 @@ fields! {
         /// `fees`, `suspense` or `provider:NAME`.
         account: Exactly => match &account {
             Some(name) if !LedgerAccount::is_name(name) => {
-                let names = "wallet, pending, billing, operator, verification, disputed, fees, suspense or provider:NAME";
-                Err(Error::invalid(format!("the account field must be {names}")))
+                let names = NAMES.join(", ");
+                Err(Error::invalid(format!("the account field must be {names} or provider:NAME")))
             }
             _ => Ok(account),
         },
@@ -131,14 +131,15 @@ async fn transfer(
         companies::get(tx, &company).await?;
         let money = Money { minor: amount, currency: currency.clone() };
         let ledger_key = format!("operator:{key}");
-        let movement = LedgerTransaction { key: ledger_key, kind: kind.into(), from, to, money };
-        match post(tx, &app, &company, &movement, Overdraft::Forbidden).await? {
+        let transaction = LedgerTransaction { key: ledger_key, kind: kind.into(), from, to, money };
+        match post(tx, &app, &company, &transaction, Overdraft::Forbidden).await? {
             PostOutcome::Posted => {
-                let detail = json!({ "key": movement.key, "amount": amount, "currency": currency });
+                let detail =
+                    json!({ "key": transaction.key, "amount": amount, "currency": currency });
                 audit::record(tx, &app, &actor, &company, kind, detail).await?;
             }
             PostOutcome::Duplicate => {
-                let before = store::find_posted(tx, &company, &movement.key).await?;
+                let before = store::find_posted(tx, &company, &transaction.key).await?;
                 if before != Some((kind.to_owned(), currency.clone(), amount)) {
                     let message = "the key was already used for another transaction";
                     return Err(Error::Conflict(message.to_owned()));

@@ -97,8 +97,8 @@ pub async fn charge_quoted(
     fee: &Fee,
     key: &str,
 ) -> Result<PostOutcome> {
-    let movement = fee.transaction(key);
-    let outcome = post(tx, app, &company.id, &movement, Overdraft::Forbidden).await?;
+    let transaction = fee.transaction(key);
+    let outcome = post(tx, app, &company.id, &transaction, Overdraft::Forbidden).await?;
     if outcome == PostOutcome::Posted && fee.amount > Minor(0) {
         report_low_balance(tx, app, company, fee.amount).await?;
     }
@@ -123,7 +123,7 @@ pub async fn charge_ample_fees(
     for (fee, key) in fees {
         match fee.transaction(key) {
             free if fee.amount == Minor(0) => post_new(tx, app, &company.id, &free).await?,
-            movement => post_covered(tx, app, &company.id, &movement, needed).await?,
+            transaction => post_covered(tx, app, &company.id, &transaction, needed).await?,
         }
     }
     Ok(true)
@@ -170,14 +170,14 @@ pub async fn is_fee_charged(tx: &mut Tx, company_id: &CompanyId, key: &str) -> R
 pub async fn refund_fee(tx: &mut Tx, app: &App, company_id: &CompanyId, key: &str) -> Result<()> {
     let charged = store::find_posted(tx, company_id, &fee_key(key)).await?;
     let Some((item, currency, minor)) = charged else { return Ok(()) };
-    let movement = LedgerTransaction {
+    let transaction = LedgerTransaction {
         key: format!("refund:{key}"),
         kind: format!("{item}.refund").into(),
         from: LedgerAccount::Billing,
         to: LedgerAccount::Wallet,
         money: Money { minor, currency },
     };
-    post(tx, app, company_id, &movement, Overdraft::Forbidden).await?;
+    post(tx, app, company_id, &transaction, Overdraft::Forbidden).await?;
     Ok(())
 }
 

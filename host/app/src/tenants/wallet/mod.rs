@@ -68,7 +68,7 @@ impl LedgerAccount {
 
 /// The names of the accounts, beside `provider:NAME`.
 const NAMES: [&str; 8] =
-    ["wallet", "pending", "operator", "billing", "verification", "disputed", "fees", "suspense"];
+    ["wallet", "pending", "billing", "operator", "verification", "disputed", "fees", "suspense"];
 
 /// A ledger transaction: a transfer between two ledger accounts of one company.
 #[derive(Clone, Debug)]
@@ -104,12 +104,12 @@ pub async fn post(
     tx: &mut Tx,
     app: &App,
     company_id: &CompanyId,
-    movement: &LedgerTransaction,
-    cover: Overdraft,
+    transaction: &LedgerTransaction,
+    overdraft: Overdraft,
 ) -> Result<PostOutcome> {
     let now = app.clock.now();
     let id = app.random.id(now);
-    match store::insert_transaction(tx, company_id, &id, movement, cover, now).await {
+    match store::insert_transaction(tx, company_id, &id, transaction, overdraft, now).await {
         Ok(true) => Ok(PostOutcome::Posted),
         Ok(false) => Ok(PostOutcome::Duplicate),
         Err(error) => Err(to_client_error(error)),
@@ -132,11 +132,11 @@ pub async fn post_new(
     tx: &mut Tx,
     app: &App,
     company_id: &CompanyId,
-    movement: &LedgerTransaction,
+    transaction: &LedgerTransaction,
 ) -> Result<()> {
     let now = app.clock.now();
     let id = app.random.id(now);
-    store::insert_new(tx, company_id, &id, movement, now).await.map_err(to_client_error)
+    store::insert_new(tx, company_id, &id, transaction, now).await.map_err(to_client_error)
 }
 
 /// Like [`post_new`], without effect if the key is in use.
@@ -144,11 +144,11 @@ pub async fn post_once(
     tx: &mut Tx,
     app: &App,
     company_id: &CompanyId,
-    movement: &LedgerTransaction,
+    transaction: &LedgerTransaction,
 ) -> Result<()> {
     let now = app.clock.now();
     let id = app.random.id(now);
-    store::insert_once(tx, company_id, &id, movement, now).await.map_err(to_client_error)
+    store::insert_once(tx, company_id, &id, transaction, now).await.map_err(to_client_error)
 }
 
 /// Defers a debit of the wallet to the commit. The commit fails as a duplicate if the key is in
@@ -158,12 +158,12 @@ async fn post_covered(
     tx: &mut Tx,
     app: &App,
     company_id: &CompanyId,
-    movement: &LedgerTransaction,
+    transaction: &LedgerTransaction,
     needed: Minor,
 ) -> Result<()> {
     let now = app.clock.now();
     let id = app.random.id(now);
-    let posted = store::insert_covered(tx, company_id, &id, movement, needed, now).await;
+    let posted = store::insert_covered(tx, company_id, &id, transaction, needed, now).await;
     posted.map_err(to_client_error)
 }
 

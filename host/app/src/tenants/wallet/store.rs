@@ -23,13 +23,13 @@ pub async fn insert_transaction(
     tx: &mut Tx,
     company_id: &CompanyId,
     id: &str,
-    movement: &LedgerTransaction,
-    cover: Overdraft,
+    transaction: &LedgerTransaction,
+    overdraft: Overdraft,
     now: Timestamp,
 ) -> Result<bool> {
-    let LedgerTransaction { key, kind, from, money, .. } = movement;
-    let overdraft_allowed = cover == Overdraft::Allowed && *from == LedgerAccount::Wallet;
-    let (debit, credit, currency) = sides(movement);
+    let LedgerTransaction { key, kind, from, money, .. } = transaction;
+    let overdraft_allowed = overdraft == Overdraft::Allowed && *from == LedgerAccount::Wallet;
+    let (debit, credit, currency) = sides(transaction);
     tx.sql(INSERT_ONCE)
         .params(params![company_id, id, key, &**kind, overdraft_allowed, now])
         .params(params![debit, credit, currency, money.minor])
@@ -43,11 +43,11 @@ pub async fn insert_once(
     tx: &mut Tx,
     company_id: &CompanyId,
     id: &str,
-    movement: &LedgerTransaction,
+    transaction: &LedgerTransaction,
     now: Timestamp,
 ) -> Result<()> {
-    let LedgerTransaction { key, kind, money, .. } = movement;
-    let (debit, credit, currency) = sides(movement);
+    let LedgerTransaction { key, kind, money, .. } = transaction;
+    let (debit, credit, currency) = sides(transaction);
     tx.defer(INSERT_ONCE)
         .params(params![company_id, id, key, &**kind, false, now])
         .params(params![debit, credit, currency, money.minor])
@@ -60,11 +60,11 @@ pub async fn insert_new(
     tx: &mut Tx,
     company_id: &CompanyId,
     id: &str,
-    movement: &LedgerTransaction,
+    transaction: &LedgerTransaction,
     now: Timestamp,
 ) -> Result<()> {
-    let LedgerTransaction { key, kind, money, .. } = movement;
-    let (debit, credit, currency) = sides(movement);
+    let LedgerTransaction { key, kind, money, .. } = transaction;
+    let (debit, credit, currency) = sides(transaction);
     tx.defer(
         "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed, created_at,
              debit, credit, currency, amount_minor)
@@ -81,12 +81,12 @@ pub async fn insert_covered(
     tx: &mut Tx,
     company_id: &CompanyId,
     id: &str,
-    movement: &LedgerTransaction,
+    transaction: &LedgerTransaction,
     needed: Minor,
     now: Timestamp,
 ) -> Result<()> {
-    let LedgerTransaction { key, kind, money, .. } = movement;
-    let (debit, credit, currency) = sides(movement);
+    let LedgerTransaction { key, kind, money, .. } = transaction;
+    let (debit, credit, currency) = sides(transaction);
     tx.defer(
         "INSERT INTO ledger_transactions (company_id, id, key, kind, overdraft_allowed, created_at,
              debit, credit, currency, amount_minor)
@@ -120,11 +120,11 @@ pub async fn price_and_balance(
 }
 
 /// Returns the accounts and the currency, unless the amount is zero.
-fn sides(movement: &LedgerTransaction) -> (Option<String>, Option<String>, Option<&Currency>) {
-    let moves = movement.money.minor > Minor(0);
+fn sides(transaction: &LedgerTransaction) -> (Option<String>, Option<String>, Option<&Currency>) {
+    let moves = transaction.money.minor > Minor(0);
     let name = |account: &LedgerAccount| moves.then(|| account.name());
-    let currency = moves.then_some(&movement.money.currency);
-    (name(&movement.from), name(&movement.to), currency)
+    let currency = moves.then_some(&transaction.money.currency);
+    (name(&transaction.from), name(&transaction.to), currency)
 }
 
 /// The reason why the schema rejects a ledger transaction.

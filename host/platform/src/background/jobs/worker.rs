@@ -17,7 +17,7 @@ use tokio::{
 use tracing::Instrument;
 
 use super::{
-    Handler, Job, JobHost, JobResult, LISTED_FAILURES, MAX_CRASHES, MAX_FAILURES, backoff,
+    Handler, Job, JobHost, JobResult, LISTED_FAILURES, MAX_CRASHES, PARK_AFTER_FAILURES, backoff,
     claim::claim,
     metrics::JobMetrics,
     slots::{QUICK, Slot, Slots},
@@ -244,7 +244,7 @@ async fn record<H: JobHost>(host: &H, job: Job, next: Result<JobResult>) -> Resu
 fn failed<H: JobHost>(host: &H, job: &Job, now: Timestamp, error: &Error) -> Rescheduled {
     let (kind, subject, failures) = (&*job.kind, &*job.subject, job.failures + 1);
     let may_park = host.workers().parked_kinds.contains(&kind);
-    let is_parked = may_park && failures >= MAX_FAILURES;
+    let is_parked = may_park && failures >= PARK_AFTER_FAILURES;
     let error = error.chain();
     tracing::error!(kind, subject, failures, is_parked, error, "job failed");
     let error = Some(error.chars().take(MAX_ERROR_CHARS).collect());

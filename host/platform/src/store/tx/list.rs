@@ -4,7 +4,7 @@ use sqlx::FromRow;
 
 use super::Tx;
 use crate::{
-    clock::Timestamp,
+    clock::{DAY_MS, Timestamp},
     error,
     store::{DynamicStatement, Record, Result},
     values::{
@@ -14,8 +14,6 @@ use crate::{
         },
     },
 };
-
-const DAY_MS: i64 = 86_400_000;
 
 /// The number of items of a list.
 #[derive(Clone, Copy, Debug, FromRow)]

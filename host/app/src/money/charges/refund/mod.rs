@@ -23,8 +23,8 @@ pub use self::{
     },
 };
 use super::{
-    Charge, ChargeId, ChargeOwner, DISPUTES_JOB, Outcome, OwnerKind, RECONCILE_JOB, REFUND_JOB,
-    exceptions, lease, lease::Leased, ledger, model::conflict, sessions, settle,
+    Charge, ChargeId, ChargeOwner, DISPUTES_JOB, Failure, Outcome, OwnerKind, RECONCILE_JOB,
+    REFUND_JOB, exceptions, lease, lease::Leased, ledger, model::conflict, sessions, settle,
     store as charge_store,
 };
 use crate::{
@@ -94,6 +94,7 @@ pub async fn begin(
         held,
         fee: if charge.in_books { fee } else { Minor(0) },
         fee_bearer: ledger::fee_bearer(app, charge),
+        replaces: released > Minor(0),
         currency: charge.taken_currency.clone().unwrap_or_else(|| charge.currency.clone()),
         cause,
         provider_id: String::new(),
@@ -109,8 +110,8 @@ pub async fn begin(
     store::insert(tx, &refund).await?;
     // The money released from failed refunds may cover this one.
     let is_covered = force || refund.held.0 + refund.fee.0 <= released.0;
-    let cover = if is_covered { Overdraft::Allowed } else { Overdraft::Forbidden };
-    ledger::hold(tx, app, charge, &refund, cover).await?;
+    let overdraft = if is_covered { Overdraft::Allowed } else { Overdraft::Forbidden };
+    ledger::hold(tx, app, charge, &refund, overdraft).await?;
     charge.refunded.0 += refund.amount.0;
     charge.updated_at = now;
     charge_store::update(tx, charge).await?;
@@ -330,7 +331,9 @@ async fn record<O: ChargeOwner>(
         }
         if refund.state.has_failed() && was != refund.state {
             charge.refunded.0 -= refund.amount.0;
-            if refund.state == RefundState::Refused && !keeps_money(tx, &charge, &refund).await? {
+            // Money that a reversal or a replaced refund may have returned stays debited.
+            let keeps_money = refund.replaces || charge.state == ChargeState::Reversed;
+            if refund.state == RefundState::Refused && !keeps_money {
                 ledger::release(tx, &app, &mut charge, &mut refund).await?;
             }
             charge_store::refresh_disputed(tx, &mut charge).await?;
@@ -340,40 +343,64 @@ async fn record<O: ChargeOwner>(
             if !charge.counts {
                 exceptions::reopen(tx, &charge).await?;
             }
-            // While the refund was open, a reversal was ignored as its effect.
-            jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, now).await?;
             charge_store::update(tx, &charge).await?;
+        }
+        // While the refund was open, a reversal was ignored as its effect.
+        let may_be_reversed = refund.state.has_failed() || charge.refundable() > Minor(0);
+        if was.is_open() && !refund.is_open() && may_be_reversed {
+            jobs::enqueue(tx, &charge.company_id, RECONCILE_JOB, &charge.id, now).await?;
         }
         store::update(tx, &refund).await?;
         report(tx, &app, &charge, &refund, was).await?;
-        let is_accepted = |state| matches!(state, RefundState::Pending | RefundState::Done);
-        // The company keeps the rest if it wins an open dispute.
-        let is_whole = charge.refundable() == Minor(0)
-            && !charge_store::is_disputed(tx, &charge.company_id, &charge.id).await?;
-        let outcome = match (is_accepted(refund.state), is_accepted(was)) {
-            (true, false) if is_whole => Some(Outcome::Refunded),
-            (true, false) => Some(Outcome::PartlyRefunded),
-            (false, true) => Some(Outcome::RefundFailed),
-            _ => None,
-        };
-        let settled = found.filter(|_| charge.counts);
-        if let Some(((owner, _), outcome)) = settled.zip(outcome) {
-            owner.apply(tx, &app, &charge, outcome).await?;
+        if let Some(found) = found {
+            apply_to_owner::<O>(tx, &app, found, &charge, (was, refund.state)).await?;
         }
         Ok(refund)
     })
     .await
 }
 
-/// Returns whether the money of a refused refund stays debited: a reversal has returned it to the
-/// payer, or the refund replaced one that failed after the provider had accepted it.
-async fn keeps_money(tx: &mut Tx, charge: &Charge, refused: &Refund) -> Result<bool> {
-    let refunds = store::list_of_charge(tx, &charge.company_id, &charge.id).await?;
-    let earlier = refunds.iter().rev().filter(|refund| refund.number < refused.number);
-    let mut replaced = earlier.take_while(|refund| refund.state.has_failed());
-    let replaces_failed =
-        replaced.any(|refund| refund.state == RefundState::Failed && refund.held == Minor(0));
-    Ok(replaces_failed || charge.state == ChargeState::Reversed)
+/// Applies the change of a refund to the owner of its charge.
+async fn apply_to_owner<O: ChargeOwner>(
+    tx: &mut Tx,
+    app: &App,
+    (owner, charges): (O, Vec<Charge>),
+    charge: &Charge,
+    (was, is): (RefundState, RefundState),
+) -> Result<()> {
+    let is_accepted = |state| matches!(state, RefundState::Pending | RefundState::Done);
+    let outcome = match (is_accepted(is), is_accepted(was)) {
+        _ if !charge.counts => {
+            let ended = (is == RefundState::Done).then(|| ends_owner(&owner, &charges, charge));
+            let Some((what, last)) = ended.flatten() else { return Ok(()) };
+            ledger::end_pending(tx, app, last).await?;
+            Outcome::Failed(Failure::Message(what))
+        }
+        // The company keeps the rest if it wins an open dispute.
+        (true, false)
+            if charge.refundable() == Minor(0)
+                && !charge_store::is_disputed(tx, &charge.company_id, &charge.id).await? =>
+        {
+            Outcome::Refunded
+        }
+        (true, false) => Outcome::PartlyRefunded,
+        (false, true) => Outcome::RefundFailed,
+        _ => return Ok(()),
+    };
+    owner.apply(tx, app, charge, outcome).await.map(drop)
+}
+
+/// Returns the mismatch of a charge, and the owner's last charge, if the owner has failed: no
+/// charge settled it or is to follow, and all that this one took was refunded.
+fn ends_owner<'c, O: ChargeOwner>(
+    owner: &O,
+    charges: &'c [Charge],
+    charge: &'c Charge,
+) -> Option<(&'c str, &'c Charge)> {
+    let is_open = owner.is_pending() && charges.iter().all(|other| !other.counts);
+    let is_returned = !charge.superseded && charge.taken == Some(charge.refunded);
+    let ended = charge.mismatch.as_deref().zip(charges.last());
+    ended.filter(|_| is_open && is_returned)
 }
 
 /// Reports to operators, once, that a refund needs attention.
@@ -435,6 +462,10 @@ pub async fn refund_job<O: ChargeOwner>(app: App, charge: Charge, job: Job) -> R
             let seconds = if is_late { LATE_POLL_INTERVAL_SECONDS } else { POLL_INTERVAL_SECONDS };
             Ok(JobResult::RescheduleAt(now.plus_seconds(seconds)))
         }
-        _ => Ok(JobResult::Done),
+        // An outdated response changed nothing.
+        (RefundState::Requested | RefundState::Stalled, None) => {
+            Ok(JobResult::RescheduleAt(now.plus_seconds(RETRY_SECONDS)))
+        }
+        (RefundState::Done | RefundState::Refused | RefundState::Failed, _) => Ok(JobResult::Done),
     }
 }

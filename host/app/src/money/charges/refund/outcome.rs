@@ -152,6 +152,7 @@ mod tests {
             held: Minor(500),
             fee: Minor(0),
             fee_bearer: FeeBearer::Service,
+            replaces: false,
             currency: "NGN".into(),
             cause,
             refund_ref: "r1".to_owned(),

@@ -20,6 +20,8 @@ pub struct Refund {
     #[sqlx(rename = "fee_minor")]
     pub fee: Minor,
     pub fee_bearer: FeeBearer,
+    /// It was debited from money that failed refunds still held.
+    pub replaces: bool,
     pub currency: Currency,
     pub cause: Cause,
     /// The reference at the provider, the same in every request of this refund.
@@ -49,15 +51,16 @@ pub async fn insert(tx: &mut Tx, refund: &Refund) -> Result<()> {
     tx.sql(
         "INSERT INTO charge_refunds (company_id, id, charge_id, number, amount_minor, held_minor,
              currency, cause, refund_ref, provider_id, state, fence, lease_until, unsure, message,
-             last_error, created_at, updated_at, fee_minor, fee_bearer)
+             last_error, created_at, updated_at, fee_minor, fee_bearer, replaces)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-             $19, $20)",
+             $19, $20, $21)",
     )
     .params(params![
         &refund.company_id, &refund.id, &refund.charge_id, refund.number, refund.amount,
         refund.held, &refund.currency, refund.cause, &refund.refund_ref, &refund.provider_id,
         refund.state, refund.fence, refund.lease_until, refund.unsure, &refund.message,
-        &refund.last_error, refund.created_at, refund.updated_at, refund.fee, refund.fee_bearer
+        &refund.last_error, refund.created_at, refund.updated_at, refund.fee, refund.fee_bearer,
+        refund.replaces
     ])
     .execute()
     .await

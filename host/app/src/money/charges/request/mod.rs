@@ -180,6 +180,7 @@ pub async fn insert_next(
         id: app.random.id(now).into(),
         number,
         amount,
+        transaction_id: String::new(),
         unsure: false,
         fence: 0,
         begun_at: None,

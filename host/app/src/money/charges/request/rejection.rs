@@ -11,9 +11,7 @@ const PAYER_BUSY_SECONDS: u32 = 60;
 /// `fields`.
 pub fn client_error(error: CallError, charge: &Charge, fields: &[&str]) -> Error {
     let provider = &*charge.provider;
-    let is_rejected =
-        matches!(error.fault.category, FaultCategory::Invalid | FaultCategory::Refused);
-    if !is_rejected || error.certainty != Certainty::NotDone {
+    if !error.is_certain_rejection() {
         return error.into_error(provider);
     }
     if let Some(RejectionReason { message, .. }) = reason(&error.fault, charge) {

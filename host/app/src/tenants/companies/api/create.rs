@@ -1,7 +1,7 @@
 //! Creating a company.
 
 use super::super::scopes::KeyLimits;
-use super::{check_countries, keys::issue_key};
+use super::{check_countries, check_provider, keys::issue_key};
 use crate::tenants::{
     companies::{Subscription, new_event_secret, store},
     prelude::*,
@@ -20,6 +20,9 @@ fields! {
         /// HTTPS URL that receives events; development mode also accepts HTTP.
         event_url: Option<HttpUrl> => check_event_url(app, body, "event_url", event_url),
         logo: Option<HttpUrl>,
+        /// The provider of payments and cards that name none. Default: that of the service.
+        payment_service: Option<Text<100>>
+            => check_provider(app, body, payment_service),
         /// ISO 3166 codes of the countries in which the company operates, for example `NG`. Text
         /// messages go only to numbers of these countries. Default: the countries of the service.
         #[schemars(extend("minItems" = 1, "items" = { "type": "string", "pattern": "^[A-Z]{2}$" }))]
@@ -43,7 +46,8 @@ pub async fn create(
     actor: Actor,
     body: Body<NewCompany>,
 ) -> Result<DataResponse<CreatedCompany>> {
-    let NewCompany { name, server, event_url, logo, countries } = NewCompany::read(&body, &app)?;
+    let NewCompany { name, server, event_url, logo, payment_service, countries } =
+        NewCompany::read(&body, &app)?;
     let now = app.clock.now();
     let id = CompanyId::from(app.random.id(now));
     let event_secret = new_event_secret(&app.random);
@@ -54,6 +58,7 @@ pub async fn create(
         server,
         logo,
         event_url,
+        payment_service,
         countries,
         active: true,
         subscription: Subscription { active: true, expires_at: None, features: None },

@@ -1,6 +1,6 @@
 //! Changes to a company: its fields, its subscription and its event secret.
 
-use super::check_countries;
+use super::{check_countries, check_provider};
 use crate::{
     tenants::prelude::*,
     tenants::{
@@ -49,13 +49,6 @@ fields! {
         /// `false` suspends the company.
         active: Option<Flag>,
     }
-}
-
-fn check_provider(app: &App, body: &Fields, name: Option<String>) -> Result<Option<String>> {
-    let installed = app.plugins.names(PluginKind::Provider);
-    let installed: Vec<&str> = installed.iter().map(String::as_str).collect();
-    name.iter().try_for_each(|name| body.require_one_of("payment_service", name, &installed))?;
-    Ok(name)
 }
 
 fn check_gateway(app: &App, body: &Fields, name: Option<String>) -> Result<Option<String>> {

@@ -14,7 +14,7 @@ use crate::tenants::{
 const KEY_PREFIX_CHARACTERS: usize = 12;
 /// Default time for which a rotated key stays valid beside its replacement.
 const KEY_OVERLAP_SECONDS: i64 = 24 * 3600;
-const MOST_OVERLAP_SECONDS: i64 = 30 * 24 * 3600;
+const MAX_OVERLAP_SECONDS: i64 = 30 * 24 * 3600;
 
 /// A created API key. The key itself is returned only once.
 #[derive(Serialize, JsonSchema)]
@@ -100,7 +100,7 @@ fields! {
     /// Rotation of an API key.
     Body KeyRotation(body, now: Timestamp) {
         /// Time for which the previous key stays valid: at most 30 days; default one day.
-        overlap_seconds: Option<Whole<0, MOST_OVERLAP_SECONDS>>,
+        overlap_seconds: Option<Whole<0, MAX_OVERLAP_SECONDS>>,
         /// Expiry of the new key; must be in the future.
         expires_at: Option<Time> => check_future(body, now, expires_at),
     }

@@ -15,6 +15,7 @@ use crate::{
     tenants::prelude::*,
 };
 use tollhouse_platform::values::phone;
+use tollhouse_plugins::PluginKind;
 
 /// Checks that the list is not empty and that each country has phone numbers.
 fn check_countries(body: &Fields, codes: Option<Vec<String>>) -> Result<Option<Json<Vec<String>>>> {
@@ -24,6 +25,14 @@ fn check_countries(body: &Fields, codes: Option<Vec<String>>) -> Result<Option<J
         }
         _ => Ok(codes.map(Json)),
     }
+}
+
+/// Returns 400 unless the provider is installed.
+fn check_provider(app: &App, body: &Fields, name: Option<String>) -> Result<Option<String>> {
+    let installed = app.plugins.names(PluginKind::Provider);
+    let installed: Vec<&str> = installed.iter().map(String::as_str).collect();
+    name.iter().try_for_each(|name| body.require_one_of("payment_service", name, &installed))?;
+    Ok(name)
 }
 
 pub async fn list(

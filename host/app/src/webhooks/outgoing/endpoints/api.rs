@@ -1,6 +1,6 @@
 //! The operator API for event endpoints.
 
-use super::{Endpoint, MOST, store};
+use super::{Endpoint, MAX_ENDPOINTS, store};
 use crate::{
     tenants::{
         companies::{check_https, new_event_secret},
@@ -87,9 +87,9 @@ pub async fn create(
     db.write(async move |tx| {
         let company = &endpoint.company_id;
         let others = lock(tx, company).await?;
-        if others.len() >= MOST {
+        if others.len() >= MAX_ENDPOINTS {
             return Err(Error::Invalid(format!(
-                "the company has {MOST} event endpoints, which is the maximum"
+                "the company has {MAX_ENDPOINTS} event endpoints, which is the maximum"
             )));
         }
         check_unique(&body, &others, &endpoint)?;

@@ -10,4 +10,4 @@ pub use self::{
 };
 
 /// Maximum number of endpoints of a company.
-pub const MOST: usize = 10;
+pub const MAX_ENDPOINTS: usize = 10;

@@ -188,6 +188,7 @@ impl RefundRow {
             held: Minor(0),
             fee: Minor(0),
             fee_bearer: FeeBearer::Service,
+            replaces: false,
             currency: "NGN".into(),
             cause,
             refund_ref: String::new(),
