@@ -91,7 +91,7 @@ pub fn compare(bench: &Bench) {
     for engine in ["sqlite", "postgres"] {
         // A fetch contains two of these: for the key and for the payment.
         bench.print_ratio(&format!("store/select/{engine}/32"), "http/bare");
-        // What the requests of one company wait for each other.
+        // The cost of contention within one company.
         for name in ["http/initialize", "http/otp-send"] {
             let base = format!("{name}-32-companies/{engine}");
             bench.print_ratio(&format!("{name}/{engine}"), &base);

@@ -1,6 +1,7 @@
 -- Whether the refund was debited from the money that failed refunds of the charge still held.
 ALTER TABLE charge_refunds ADD COLUMN replaces BOOLEAN NOT NULL DEFAULT FALSE;
 
+-- Of open refunds this is not known. If in doubt, their money stays debited until it is certain.
 UPDATE charge_refunds SET replaces = TRUE
 WHERE state IN ('requested', 'pending', 'stalled') AND EXISTS (
     SELECT 1 FROM charge_refunds AS earlier

@@ -9,7 +9,7 @@ use crate::{
     app::{PAYSTACK_KEY, TestApp},
     cards::copy_signature,
     codes::{balance, merged},
-    exceptions::sum,
+    exceptions::{exceptions, sum},
     lending::{
         SUCCESS_CARD, charge_instrument, complete_page, create_card, create_loan,
         create_recollection, create_user, fetch_card, get_loan, saved_card,
@@ -176,11 +176,14 @@ both! {
         // The provider keeps its fees: 2.25 of the repayment, 1.50 of the verification charge.
         assert_eq!([sum(app, "provider:provider_a").await, sum(app, "fees").await], [375, -375]);
         assert_eq!(app.events(), ["card.validation.success", "recollection.success", "recollection.reversed"]);
+        let raised = exceptions(app, "?state=open").await;
+        assert_eq!((raised.len(), &raised[0]["kind"], &raised[0]["expected"]), (1, &json!("repayment_reversed"), &json!(150)));
+        assert_eq!(alarms(app, "repayment reversed").await, Some(1.0));
         app.advance(7 * DAY).await;
         assert_eq!(app.events().len(), 3);
     }
 
-    async fn a_loan_is_collected_again_after_its_repayment_is_reversed(app: TestApp) {
+    async fn the_collection_of_a_loan_continues_after_its_repayment_is_reversed(app: TestApp) {
         create_user(app, "ada").await;
         create_loan(app, "loan-1", "ada", &[(2, 100.0), (5, 100.0)]).await;
         saved_card(app, "ada", SUCCESS_CARD).await;
@@ -192,10 +195,11 @@ both! {
         refund_at_paystack(app, all).await;
         app.advance(DAY).await;
         app.run_until_idle().await;
-        assert_eq!((recollection(app, "r-1").await["status"].clone(), get_loan(app, "loan-1").await["amount_paid"].clone()), (json!("failed"), json!(100)));
+        assert_eq!((recollection(app, "r-1").await["status"].clone(), get_loan(app, "loan-1").await["amount_paid"].clone()), (json!("failed"), json!(0)));
         app.advance(2 * DAY).await;
         app.run_until_idle().await;
-        assert_eq!(get_loan(app, "loan-1").await["paid"], true);
+        // Nothing was charged for the installment that was due.
+        assert_eq!(get_loan(app, "loan-1").await["amount_paid"], json!(100));
     }
 
     async fn a_success_is_verified_again_for_months(app: TestApp) {

@@ -162,7 +162,7 @@ impl CallError {
         CallError { fault, certainty, sent, timed_out, retry_after_s: None }
     }
 
-    /// Returns whether the operation was rejected, by the plugin or its upstream, without an effect.
+    /// Returns whether the plugin or its upstream rejected the operation, without an effect.
     pub fn is_certain_rejection(&self) -> bool {
         self.certainty == Certainty::NotDone
             && matches!(self.fault.category, FaultCategory::Invalid | FaultCategory::Refused)

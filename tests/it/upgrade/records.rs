@@ -141,10 +141,11 @@ pub const CARD_REFUNDS: [ExpectedRefund; 19] = [
 ];
 
 /// Differences that operators see at the end.
-pub const EXCEPTIONS: [(&str, &str); 7] = [
+pub const EXCEPTIONS: [(&str, &str); 8] = [
     ("auto-3", "unverified_charge"),
     ("card-challenge-abandoned", "unverified_charge"),
     ("mismatched", "amount_mismatch"),
+    ("old-card-reversed", "repayment_reversed"),
     ("old-resumed-twice", "paid_twice"),
     ("page-mismatched", "amount_mismatch"),
     ("page-resumed-twice", "repaid_twice"),

@@ -1,4 +1,5 @@
-//! Why a provider rejects a request about a user, for clients. A plugin's messages are not shown.
+//! Client errors for requests about a user that a provider rejected. They contain no message of a
+//! plugin.
 
 use crate::money::prelude::*;
 

@@ -383,7 +383,7 @@ pub fn webhooks() -> Vec<Webhook> {
         "direct_debit.ready" mandates::EventData: "A mandate can be charged";
         "direct_debit.cancelled" mandates::EventData: "A mandate was declined, cancelled or revoked, or has expired";
         "payment.success" payments::EventData: "A customer was charged";
-        "payment.failed" payments::EventData: "A customer was not charged";
+        "payment.failed" payments::EventData: "A payment failed: the customer was not charged, or was charged another amount, which has been refunded";
         "payment.refunded" payments::EventData: "A payment was refunded";
         "payment.partly_refunded" payments::EventData: "A part of a payment was refunded";
         "payment.disputed" disputes::EventData: "A payer disputes a payment";

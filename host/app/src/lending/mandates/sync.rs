@@ -99,7 +99,7 @@ async fn cancel_at_provider(app: &App, job: &Job, mandate: Mandate) -> Result<Jo
                 company,
                 direct_debit = id,
                 error = error.chain(),
-                "a mandate could not be cancelled at the provider; giving up"
+                "a mandate could not be cancelled at the provider; no further attempts"
             );
         }
     }

@@ -103,6 +103,26 @@ async fn collect_once(
     Ok(waiting.next().map_or(JobResult::Done, |next| JobResult::RescheduleAt(next.due_at)))
 }
 
+/// Continues the collection of a loan after the reversal of a repayment: it may have ended because
+/// the loan was paid. Due installments of the repayment are not charged, as after a reversed
+/// attempt: the payer or the company may have wanted the money back.
+pub async fn continue_after_reversal(
+    tx: &mut Tx,
+    app: &App,
+    loan: &Loan,
+    reversed: &Recollection,
+) -> Result<()> {
+    let now = app.clock.now();
+    let entries = loans::list_installments(tx, &loan.company_id, &loan.id).await?;
+    let repaid: Vec<Timestamp> =
+        reversed.applied.iter().flat_map(|parts| &parts.0).map(|part| part.due_at).collect();
+    for entry in entries.iter().filter(|e| e.due_at <= now && repaid.contains(&e.due_at)) {
+        let key = key_of(&entries, entry);
+        store::record_first_attempt(tx, loan, key, &reversed.id, now).await?;
+    }
+    Ok(jobs::enqueue(tx, &loan.company_id, loans::COLLECT_JOB, &loan.id, now).await?)
+}
+
 /// The recollection of an installment, and its fee, which is not charged yet.
 pub struct Charged {
     pub recollection: Recollection,

@@ -2,7 +2,7 @@
 //! each effect happens once.
 
 use super::{
-    CARD, CHECKOUT, Recollection, RecollectionId, Status,
+    CARD, CHECKOUT, Recollection, RecollectionId, Status, automatic,
     store::{self, Checkout},
 };
 use crate::{
@@ -194,7 +194,7 @@ impl ChargeOwner for Recollection {
             Outcome::Mismatched(what) => now.message = what.to_owned(),
             Outcome::Reversed(seen) => {
                 now.message.clone_from(&seen.message);
-                return reverse(tx, app, charge, now).await;
+                return reverse(tx, app, charge, now, seen).await;
             }
             Outcome::Abandoned => {
                 if let Some(key) = now.fee_key.as_ref().filter(|_| now.is_pending()) {
@@ -324,23 +324,15 @@ async fn reverse(
     app: &App,
     charge: &Charge,
     mut recollection: Recollection,
+    seen: &ProviderPayment,
 ) -> Result<Recollection> {
     let loan = recollection.lock_loan(tx).await?;
-    loans::revert_repayment(tx, app, loan, &recollection).await?;
-    app.metrics.count_alarm("repayment reversed");
-    let (company, id) = (recollection.company_id.as_str(), recollection.id.as_str());
-    tracing::error!(
-        alarm = "repayment reversed",
-        company,
-        recollection = id,
-        "the provider returned a repayment to its payer"
-    );
+    loans::revert_repayment(tx, app, loan.clone(), &recollection).await?;
+    automatic::continue_after_reversal(tx, app, &loan, &recollection).await?;
+    charges::raise_exception(tx, app, charge, "repayment reversed", Some(seen)).await?;
     recollection.status = Status::Failed;
     recollection.updated_at = app.clock.now();
     store::update(tx, &recollection, Some(charge)).await?;
-    // The collection of the loan may have ended because it was paid.
-    let (loan, now) = (&recollection.loan_id, recollection.updated_at);
-    jobs::enqueue(tx, &recollection.company_id, loans::COLLECT_JOB, loan, now).await?;
     emit(tx, app, &recollection, "recollection.reversed").await?;
     Ok(recollection)
 }

@@ -244,8 +244,7 @@ pub async fn record_collection(
         .await
 }
 
-/// Marks an installment as collected, with its recollection, unless it already was: hosts of the
-/// previous version do not collect it.
+/// Marks an installment as collected, with its recollection, unless it already was.
 pub async fn record_first_attempt(
     tx: &mut Tx,
     loan: &Loan,

@@ -75,7 +75,7 @@ pub async fn close_job(app: App, job: Job) -> Result<JobResult> {
         company,
         virtual_account = id,
         error = error.chain(),
-        "a virtual account could not be closed; giving up"
+        "a virtual account could not be closed; no further attempts"
     );
     Ok(JobResult::Done)
 }

@@ -2,7 +2,7 @@
 //!
 //! Runs on the host that claims the job, with no transaction open while it sends. `next_step`, a
 //! pure function, decides what follows; `record` writes it, erases the content of a message that
-//! has ended and refunds the fee of one that was given up.
+//! has ended and refunds the fee of one that was abandoned.
 
 use tokio::time::timeout;
 

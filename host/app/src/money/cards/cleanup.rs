@@ -109,7 +109,7 @@ pub async fn revoke_job(app: App, job: Job) -> Result<JobResult> {
             company,
             card = id,
             error,
-            "token of a deleted card could not be revoked; giving up"
+            "token of a deleted card could not be revoked; no further attempts"
         );
     }
     let db = app.store.clone();

@@ -41,7 +41,7 @@ pub struct Exception {
     pub owner: Owner,
     pub id: String,
     /// `amount_mismatch`, `currency_mismatch`, `paid_twice`, `repaid_twice`,
-    /// `charge_without_an_owner`, `foreign_payment`, `unverified_charge`,
+    /// `charge_without_an_owner`, `foreign_payment`, `unverified_charge`, `repayment_reversed`,
     /// `dispute_changed_after_its_end`, `dispute_won_after_a_reversal`,
     /// `dispute_in_another_currency`, `dispute_lost_after_a_refund` or `dispute_lost_in_part`.
     /// Reconciliation raises `payment_not_recorded`, `payment_amount_differs` and
@@ -214,11 +214,11 @@ pub async fn reopen(tx: &mut Tx, charge: &Charge) -> Result<()> {
     tx.sql(
         "UPDATE exceptions SET state = 'open', reason = NULL, resolved_at = NULL
          WHERE company_id = $1 AND charge_id = $2
-             AND kind NOT IN ('foreign_payment', 'unverified_charge')
+             AND kind NOT IN ('foreign_payment', 'unverified_charge', 'repayment_reversed')
              AND kind NOT LIKE 'dispute%'
              AND resolved_at = (
                  SELECT MAX(resolved_at) FROM exceptions WHERE company_id = $1 AND charge_id = $2
-                     AND kind NOT IN ('foreign_payment', 'unverified_charge')
+                     AND kind NOT IN ('foreign_payment', 'unverified_charge', 'repayment_reversed')
                      AND kind NOT LIKE 'dispute%')",
     )
     .params(params![&charge.company_id, &charge.id])

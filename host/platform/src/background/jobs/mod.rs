@@ -60,7 +60,7 @@ pub trait JobHost: Clone + Send + Sync + 'static {
 const MAX_CRASHES: i64 = 5;
 /// Failures in a row, within about a day, after which a job of some kinds is parked.
 const PARK_AFTER_FAILURES: i64 = 50;
-/// Failures in a row, within about two days, after which a job gives up if its record can be
+/// Failures in a row, within about two days, after which a job is abandoned if its record can be
 /// handled in another way, for example by an operator.
 pub const ABANDON_AFTER_FAILURES: i64 = 100;
 /// Failures in a row after which a job is listed for operators. Statements name it, so that they

@@ -371,8 +371,8 @@ async fn apply_to_owner<O: ChargeOwner>(
     let is_accepted = |state| matches!(state, RefundState::Pending | RefundState::Done);
     let outcome = match (is_accepted(is), is_accepted(was)) {
         _ if !charge.counts => {
-            let ended = (is == RefundState::Done).then(|| ends_owner(&owner, &charges, charge));
-            let Some((what, last)) = ended.flatten() else { return Ok(()) };
+            let ended = ends_owner(&owner, &charges, charge).filter(|_| is == RefundState::Done);
+            let Some((what, last)) = ended else { return Ok(()) };
             ledger::end_pending(tx, app, last).await?;
             Outcome::Failed(Failure::Message(what))
         }
