@@ -3,6 +3,10 @@
 use futures::future::join_all;
 use reqwest::{Method, header::RETRY_AFTER};
 use serde_json::{Value, json};
+use tollhouse_platform::{
+    random::Random,
+    store::{self, Tx},
+};
 use tollhouse_sandbox::{Fault, FaultKind};
 
 use crate::{
@@ -16,6 +20,16 @@ fn path(app: &TestApp, payment: &Value) -> String {
 
 async fn refund(app: &TestApp, payment: &Value, body: Value) -> Reply {
     app.operator(Method::POST, &path(app, payment), body).await
+}
+
+/// Pays with a card whose refunds are accepted and then fail.
+async fn paid_with_failing_refunds(app: &TestApp, reference: &str) -> Value {
+    let payment = app.initialize(reference).await;
+    let url = payment["checkout"]["url"].as_str().expect("a page");
+    let card = json!({ "outcome": "success", "card": "4084080000671803" });
+    app.client.post(format!("{url}/complete")).json(&card).send().await.expect("a response");
+    app.run_until_idle().await;
+    payment
 }
 
 /// Refunds at the provider, without the host.
@@ -125,11 +139,7 @@ both! {
     }
 
     async fn a_failed_refund_can_be_requested_again(app: TestApp) {
-        let payment = app.initialize("order-1").await;
-        let url = payment["checkout"]["url"].as_str().unwrap();
-        let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
-        app.client.post(format!("{url}/complete")).json(&card).send().await.expect("a response");
-        app.run_until_idle().await;
+        let payment = paid_with_failing_refunds(app, "order-1").await;
         let refund = async || app.operator(Method::POST, &path(app, &payment), Value::Null).await;
         assert_eq!(refund().await.data()["status"], "refunded");
         app.advance(3600).await;
@@ -249,11 +259,7 @@ both! {
     }
 
     async fn a_part_that_fails_at_the_provider_is_no_longer_shown_as_refunded(app: TestApp) {
-        let payment = app.initialize("order-1").await;
-        let url = payment["checkout"]["url"].as_str().unwrap();
-        let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
-        app.client.post(format!("{url}/complete")).json(&card).send().await.expect("a response");
-        app.run_until_idle().await;
+        let payment = paid_with_failing_refunds(app, "order-1").await;
         assert_eq!(refund(app, &payment, json!({ "amount": 1000 })).await.data()["refunded"], json!(1000));
         app.advance(3600).await;
         assert_eq!(app.fetch("order-1").await.get("refunded"), None);
@@ -283,11 +289,7 @@ both! {
     }
 
     async fn a_refused_retry_of_a_failed_refund_keeps_the_money(app: TestApp) {
-        let payment = app.initialize("order-1").await;
-        let url = payment["checkout"]["url"].as_str().unwrap();
-        let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
-        app.client.post(format!("{url}/complete")).json(&card).send().await.expect("a response");
-        app.run_until_idle().await;
+        let payment = paid_with_failing_refunds(app, "order-1").await;
         assert_eq!(refund(app, &payment, json!({})).await.data()["status"], "refunded");
         app.advance(3600).await;
         let message = "the refund of the remaining amount failed: repeat it without an amount";
@@ -303,11 +305,7 @@ both! {
     }
 
     async fn a_refused_refund_of_another_part_returns_its_money(app: TestApp) {
-        let payment = app.initialize("order-1").await;
-        let url = payment["checkout"]["url"].as_str().unwrap();
-        let card = json!({ "outcome": "success", "card": "4084080000671803" }); // its refunds fail
-        app.client.post(format!("{url}/complete")).json(&card).send().await.expect("a response");
-        app.run_until_idle().await;
+        let payment = paid_with_failing_refunds(app, "order-1").await;
         // The second one replaces the first one, and keeps its money.
         for _ in 0..2 {
             refund(app, &payment, json!({ "amount": 1000 })).await.data();
@@ -318,6 +316,46 @@ both! {
         refund_at_paystack(app, json!({ "transaction": "order-1", "amount": 210_000 })).await;
         assert_eq!(refund(app, &payment, json!({ "amount": 500 })).await.failure().0, 502);
         assert_eq!(app.wallet().await["balance"], balance);
+        app.advance(3600).await;
+    }
+
+    async fn a_refused_retry_keeps_the_money_even_after_another_part(app: TestApp) {
+        let payment = paid_with_failing_refunds(app, "order-1").await;
+        refund(app, &payment, json!({ "amount": 1000 })).await.data();
+        app.advance(3600).await;
+        refund(app, &payment, json!({ "amount": 500 })).await.data();
+        // As if the provider had made this part.
+        let done = "UPDATE charge_refunds SET state = 'done' WHERE number = 2";
+        let made: store::Result<u64> =
+            app.app.store.write(async move |tx: &mut Tx| tx.sql(done).run().await).await;
+        assert_eq!(made.expect("a statement"), 1);
+        let balance = app.wallet().await["balance"].clone();
+        // Leaves too little.
+        refund_at_paystack(app, json!({ "transaction": "order-1", "amount": 150_000 })).await;
+        assert_eq!(refund(app, &payment, json!({ "amount": 1000 })).await.failure().0, 502);
+        assert_eq!(app.wallet().await["balance"], balance);
+        app.advance(3600).await;
+    }
+
+    async fn the_migration_finds_open_retries_of_failed_refunds(app: TestApp) {
+        let payment = paid_with_failing_refunds(app, "order-1").await;
+        refund(app, &payment, json!({ "amount": 1000 })).await.data();
+        app.advance(3600).await;
+        refund(app, &payment, json!({ "amount": 1000 })).await.data();
+        let other = app.paid_payment("order-2").await;
+        refund(app, &other, json!({ "amount": 500 })).await.data();
+        let undo = async |tx: &mut Tx| -> store::Result<u64> {
+            tx.sql("ALTER TABLE charge_refunds DROP COLUMN replaces").run().await?;
+            tx.sql("DELETE FROM _sqlx_migrations WHERE version = 49").run().await
+        };
+        app.app.store.write(undo).await.expect("statements");
+        let limits = store::StoreLimits::default();
+        store::Store::open(&app.database.url, limits, Random::system()).await.expect("a migration");
+        let list = "SELECT amount_minor, state, replaces FROM charge_refunds ORDER BY number, amount_minor";
+        let read = async move |tx: &mut Tx| -> store::Result<Vec<(i64, String, bool)>> { tx.sql(list).all().await };
+        let rows = app.app.store.read(read).await.expect("a list");
+        let expected = [(50_000, "pending", false), (100_000, "failed", false), (100_000, "pending", true)];
+        assert_eq!(rows, expected.map(|(amount, state, replaces)| (amount, state.to_owned(), replaces)));
         app.advance(3600).await;
     }
 
