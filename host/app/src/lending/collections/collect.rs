@@ -15,7 +15,7 @@ use crate::{
         mandates,
         recollections::{
             CARD, Charged, DIRECT_DEBIT, InstallmentKey, billing_item, charge_fee,
-            charge_instrument, key_of, record_first_attempt, report_obstacle,
+            charge_instrument, key_of, record_collection_if_new, report_obstacle,
         },
     },
     money::{cards, prelude::*},
@@ -192,7 +192,7 @@ impl Collection<'_> {
             reason,
             fee: charged.fee.amount(),
         };
-        record_first_attempt(tx, self.loan, key, &charged.recollection.id, self.now).await?;
+        record_collection_if_new(tx, self.loan, key, &charged.recollection.id, self.now).await?;
         Ok(store::insert_attempt(tx, self.loan, &attempt, self.now).await?)
     }
 

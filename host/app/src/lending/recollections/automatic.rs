@@ -118,7 +118,7 @@ pub async fn continue_after_reversal(
         reversed.applied.iter().flat_map(|parts| &parts.0).map(|part| part.due_at).collect();
     for entry in entries.iter().filter(|e| e.due_at <= now && repaid.contains(&e.due_at)) {
         let key = key_of(&entries, entry);
-        store::record_first_attempt(tx, loan, key, &reversed.id, now).await?;
+        store::record_collection_if_new(tx, loan, key, &reversed.id, now).await?;
     }
     Ok(jobs::enqueue(tx, &loan.company_id, loans::COLLECT_JOB, &loan.id, now).await?)
 }

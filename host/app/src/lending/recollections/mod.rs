@@ -22,7 +22,7 @@ pub use self::{
     },
     create::receive,
     owner::obstacle,
-    store::{InstallmentKey, Recollection, RecollectionId, record_first_attempt},
+    store::{InstallmentKey, Recollection, RecollectionId, record_collection_if_new},
     view::EventData,
 };
 use crate::money::prelude::*;

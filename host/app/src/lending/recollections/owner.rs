@@ -327,8 +327,8 @@ async fn reverse(
     seen: &ProviderPayment,
 ) -> Result<Recollection> {
     let loan = recollection.lock_loan(tx).await?;
-    loans::revert_repayment(tx, app, loan.clone(), &recollection).await?;
     automatic::continue_after_reversal(tx, app, &loan, &recollection).await?;
+    loans::revert_repayment(tx, app, loan, &recollection).await?;
     charges::raise_exception(tx, app, charge, "repayment reversed", Some(seen)).await?;
     recollection.status = Status::Failed;
     recollection.updated_at = app.clock.now();

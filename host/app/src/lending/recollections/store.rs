@@ -245,7 +245,7 @@ pub async fn record_collection(
 }
 
 /// Marks an installment as collected, with its recollection, unless it already was.
-pub async fn record_first_attempt(
+pub async fn record_collection_if_new(
     tx: &mut Tx,
     loan: &Loan,
     (number, due_at): InstallmentKey,

@@ -183,6 +183,12 @@ impl Charge {
         Minor((taken.0 - self.refunded.0 - self.disputed.0).max(0))
     }
 
+    /// Returns whether the owner ends with this charge: no charge settled it, and none follows.
+    /// `is_settled`: another charge settled the owner.
+    pub fn ends_owner(&self, is_settled: bool) -> bool {
+        !self.counts && !self.superseded && !is_settled
+    }
+
     /// Returns whether the ledger may still receive money that a lost dispute can take.
     pub fn has_more_to_lose(&self) -> bool {
         self.in_books && self.state != State::Reversed

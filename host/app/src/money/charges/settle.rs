@@ -226,11 +226,6 @@ impl Transition<'_> {
         Ok((owner, charge))
     }
 
-    /// Returns whether the owner ends with this charge: no charge settled it, and none follows.
-    fn ends_owner(&self, charge: &Charge) -> bool {
-        !charge.counts && !charge.superseded && !self.is_settled
-    }
-
     /// Applies the outcome to the owner.
     async fn apply_to_owner<O: ChargeOwner>(
         self,
@@ -246,7 +241,7 @@ impl Transition<'_> {
             (Decision::Open, Fact::Session(session)) => Outcome::Session(session),
             (Decision::Open, Fact::Seen(seen)) => Outcome::Pending(seen),
             (Decision::Reverse, Fact::Seen(seen)) if charge.counts => Outcome::Reversed(seen),
-            (Decision::Fail | Decision::Reverse, _) if !self.ends_owner(charge) => {
+            (Decision::Fail | Decision::Reverse, _) if !charge.ends_owner(self.is_settled) => {
                 return Ok(owner);
             }
             (Decision::Fail | Decision::Reverse, Fact::Seen(seen)) => {
@@ -288,7 +283,7 @@ impl Transition<'_> {
         let app = self.app;
         let ends = match self.decision {
             Decision::Succeed => true,
-            Decision::Fail | Decision::Reverse => self.ends_owner(charge),
+            Decision::Fail | Decision::Reverse => charge.ends_owner(self.is_settled),
             _ => false,
         };
         match (self.decision, self.fact) {

@@ -368,14 +368,14 @@ async fn apply_to_owner<O: ChargeOwner>(
     charge: &Charge,
     (was, is): (RefundState, RefundState),
 ) -> Result<()> {
+    if !charge.counts {
+        return match is {
+            RefundState::Done => end_owner::<O>(tx, app, owner, &charges, charge).await,
+            _ => Ok(()),
+        };
+    }
     let is_accepted = |state| matches!(state, RefundState::Pending | RefundState::Done);
     let outcome = match (is_accepted(is), is_accepted(was)) {
-        _ if !charge.counts => {
-            let ended = ends_owner(&owner, &charges, charge).filter(|_| is == RefundState::Done);
-            let Some((what, last)) = ended else { return Ok(()) };
-            ledger::end_pending(tx, app, last).await?;
-            Outcome::Failed(Failure::Message(what))
-        }
         // The company keeps the rest if it wins an open dispute.
         (true, false)
             if charge.refundable() == Minor(0)
@@ -390,17 +390,22 @@ async fn apply_to_owner<O: ChargeOwner>(
     owner.apply(tx, app, charge, outcome).await.map(drop)
 }
 
-/// Returns the mismatch of a charge, and the owner's last charge, if the owner has failed: no
-/// charge settled it or is to follow, and all that this one took was refunded.
-fn ends_owner<'c, O: ChargeOwner>(
-    owner: &O,
-    charges: &'c [Charge],
-    charge: &'c Charge,
-) -> Option<(&'c str, &'c Charge)> {
-    let is_open = owner.is_pending() && charges.iter().all(|other| !other.counts);
-    let is_returned = !charge.superseded && charge.taken == Some(charge.refunded);
-    let ended = charge.mismatch.as_deref().zip(charges.last());
-    ended.filter(|_| is_open && is_returned)
+/// Ends the owner of a mismatched charge as failed if all that was taken was refunded.
+async fn end_owner<O: ChargeOwner>(
+    tx: &mut Tx,
+    app: &App,
+    owner: O,
+    charges: &[Charge],
+    charge: &Charge,
+) -> Result<()> {
+    let is_settled = charges.iter().any(|other| other.counts);
+    let is_returned = charge.taken == Some(charge.refunded);
+    if !owner.is_pending() || !is_returned || !charge.ends_owner(is_settled) {
+        return Ok(());
+    }
+    let (Some(what), Some(last)) = (&charge.mismatch, charges.last()) else { return Ok(()) };
+    ledger::end_pending(tx, app, last).await?;
+    owner.apply(tx, app, charge, Outcome::Failed(Failure::Message(what))).await.map(drop)
 }
 
 /// Reports to operators, once, that a refund needs attention.
