@@ -151,9 +151,7 @@ pub async fn answer(
         }
         Err(error) => {
             release(&app, &claimed, true).await?;
-            let is_refused = error.certainty == Certainty::NotDone
-                && matches!(error.fault.category, FaultCategory::Invalid | FaultCategory::Refused);
-            if is_refused {
+            if error.is_certain_rejection() {
                 let (provider, code) = (&*claimed.provider, &*error.fault.code);
                 tracing::warn!(provider, code, "the provider refused the answer to a dispute");
                 return Err(Error::Invalid(format!("{provider} refused the answer")));
